@@ -8,9 +8,7 @@
 
 use aqmlab_core::{Component, params};
 
-use super::control::{
-    AckSample, CongestionControl, CongestionEvent, ControlParams, ExternalControl, Setup,
-};
+use super::control::{AckSample, CongestionControl, CongestionEvent, Setup};
 
 params! {
     /// Parameters of Steady.
@@ -23,12 +21,6 @@ params! {
 impl Component for SteadyParams {
     const NAME: &'static str = "steady";
     const SUMMARY: &'static str = "a constant window";
-}
-
-impl ControlParams for SteadyParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Steady::new(self, setup))
-    }
 }
 
 /// State of Steady.

@@ -107,9 +107,25 @@ impl Connection {
     pub fn is_finished(&self, acknowledged: u64) -> bool {
         self.finite && acknowledged == self.written
     }
+    /// Returns a segment of data that leaves at this time, for the first time or again, and counts
+    /// it.
+    #[inline(always)]
+    pub fn segment(&mut self, seq: u64, len: u32, sent_at: Time, again: bool) -> DataSegment {
+        self.stats.segments_sent += 1;
+        self.stats.retransmissions += u64::from(again);
+        DataSegment {
+            seq,
+            len,
+            retransmission: again,
+            push: self.ends_write(seq, len),
+            sent_at,
+            echo: self.echo,
+            ..DataSegment::default()
+        }
+    }
     /// Returns true if a write of the application ends in this segment, or all its data do.
     #[inline]
-    pub fn ends_write(&self, seq: u64, len: u32) -> bool {
+    fn ends_write(&self, seq: u64, len: u32) -> bool {
         let end = seq + u64::from(len);
         seq / self.write != end / self.write || end == self.written
     }

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use aqmlab_core::{Span, Time};
 
 use crate::congestion::{LostSegment, RateSample};
+use crate::losses::Losses;
 
 /// The connection when a segment was last sent (section 3.1.2).
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,6 +58,8 @@ pub(crate) struct Delivery {
     /// The application is the limit until more than this is delivered.
     app_limited_until: u64,
     newest: Option<Newest>,
+    /// Losses for logs.
+    pub log: Losses,
     /// Losses not reported to the control yet.
     losses: Vec<LostSegment>,
 }
@@ -148,8 +151,9 @@ impl Delivery {
     }
 
     /// A transmission of the segment at this place is taken for lost.
-    pub fn on_lost(&mut self, index: usize, len: u32) {
+    pub fn on_lost(&mut self, index: usize, seq: u64, len: u32) {
         self.lost += u64::from(len);
+        self.log.add(seq, len);
         if self.keep {
             let record = self.records[index];
             self.losses.push(LostSegment {
@@ -212,10 +216,7 @@ mod tests {
     use super::*;
     use crate::scoreboard::Scoreboard;
     use crate::segment::SackBlocks;
-
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Span::from_millis(millis)
-    }
+    use crate::testing::at;
     fn millis(millis: u64) -> Span {
         Span::from_millis(millis)
     }
@@ -273,20 +274,6 @@ mod tests {
         // The newest is the retransmission, sent when 3000 were delivered.
         assert_eq!((sample.prior_delivered, sample.delivered, sample.lost), (3000, 2000, 0));
         assert_eq!(sample.rtt, millis(10));
-    }
-
-    /// Section 3.4: samples are marked until the data in flight have been delivered.
-    #[test]
-    fn what_the_application_limited_is_marked() {
-        let mut board = board();
-        board.sent(1000, at(0));
-        board.delivery.app_limited(board.pipe());
-        board.sent(1000, at(5));
-        board.acknowledge(2000, at(15));
-        assert!(board.delivery.sample(at(15), None).unwrap().app_limited);
-        board.sent(1000, at(15));
-        board.acknowledge(3000, at(25));
-        assert!(!board.delivery.sample(at(25), None).unwrap().app_limited);
     }
 
     /// Section 3.4: the limited phase covers all data in flight when it began, and ends with the

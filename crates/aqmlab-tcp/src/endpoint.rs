@@ -2,9 +2,10 @@
 
 use aqmlab_core::{Rate, Span, Time};
 
-use crate::congestion::Samples;
+use crate::congestion::{CongestionControl, Samples};
 use crate::connection::Stats;
-use crate::linux::LinuxSender;
+use crate::linux::control::Algorithm;
+use crate::linux::{Kernel, LinuxSender};
 use crate::params::{self, TcpParams};
 use crate::segment::{Ack, DataSegment};
 use crate::sender::{self, CongestionState};
@@ -55,7 +56,7 @@ impl Sender {
     /// Returns true if the state of the congestion control can be copied. Only custom ones may
     /// refuse.
     pub fn is_cloneable(&self) -> bool {
-        each!(self, sender => sender.is_cloneable())
+        each!(self, sender => sender.control.is_cloneable())
     }
     #[cfg(test)]
     pub(crate) fn rfc(&mut self) -> Option<&mut sender::RfcSender> {
@@ -66,10 +67,7 @@ impl Sender {
     }
     #[cfg(test)]
     pub(crate) fn check(&self) {
-        match &self.0 {
-            Machine::Rfc(sender) => sender.check(),
-            Machine::Linux(sender) => sender.check(),
-        }
+        each!(self, sender => sender.check());
     }
     /// The host of Linux's sender, to repeat a connection of a known one.
     pub fn kernel(&mut self) -> Option<Kernel<'_>> {
@@ -103,7 +101,10 @@ impl Sender {
     }
     /// The bytes that have been sent, once or more often.
     pub fn sent_bytes(&self) -> u64 {
-        each!(self, sender => sender.sent_bytes())
+        match &self.0 {
+            Machine::Rfc(rfc) => rfc.board.nxt(),
+            Machine::Linux(linux) => linux.sent_bytes(),
+        }
     }
     /// Discards the data that have not been sent; returns the number of bytes that have. Lost ones
     /// are still retransmitted.
@@ -123,23 +124,38 @@ impl Sender {
     }
     /// The slow start threshold in bytes.
     pub fn ssthresh(&self) -> u64 {
-        each!(self, sender => sender.ssthresh())
+        match &self.0 {
+            Machine::Rfc(rfc) => rfc.control.ssthresh(),
+            Machine::Linux(linux) => linux.ssthresh(),
+        }
     }
     /// The smoothed round-trip time, once there is one.
     pub fn srtt(&self) -> Option<Span> {
-        each!(self, sender => sender.srtt())
+        match &self.0 {
+            Machine::Rfc(rfc) => rfc.rtt.smoothed(),
+            Machine::Linux(linux) => linux.state.srtt(),
+        }
     }
     /// The retransmission timeout.
     pub fn rto(&self) -> Span {
-        each!(self, sender => sender.rto())
+        match &self.0 {
+            Machine::Rfc(rfc) => rfc.rtt.rto(),
+            Machine::Linux(linux) => Span::from_millis(linux.state.rto),
+        }
     }
     /// The least round-trip time, once there is one.
     pub fn min_rtt(&self) -> Option<Span> {
-        each!(self, sender => sender.min_rtt())
+        match &self.0 {
+            Machine::Rfc(rfc) => rfc.rtt.min(),
+            Machine::Linux(linux) => linux.state.measured(linux.state.min_rtt()),
+        }
     }
     /// The mean deviation of the round-trip time (RTTVAR), once there is one.
     pub fn rtt_variation(&self) -> Option<Span> {
-        each!(self, sender => sender.rtt_variation())
+        match &self.0 {
+            Machine::Rfc(rfc) => rfc.rtt.variation(),
+            Machine::Linux(linux) => linux.state.measured(linux.state.mdev / 4),
+        }
     }
     /// The rate at which segments leave, if they are paced.
     pub fn pacing_rate(&self) -> Option<Rate> {
@@ -151,11 +167,16 @@ impl Sender {
     }
     /// Bytes thought to be in the network.
     pub fn bytes_in_flight(&self) -> u64 {
-        each!(self, sender => sender.bytes_in_flight())
+        match &self.0 {
+            Machine::Rfc(rfc) => rfc.board.pipe(),
+            Machine::Linux(linux) => {
+                u64::from(linux.state.in_flight()) * u64::from(linux.state.mss)
+            }
+        }
     }
     /// Reports further values of the congestion control.
     pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        each!(self, sender => sender.observe(see));
+        each!(self, sender => sender.control.observe(see));
     }
     /// The counts so far.
     pub fn stats(&self) -> Stats {
@@ -164,12 +185,18 @@ impl Sender {
     /// Returns the losses since the last call: first byte and length of each segment, in order.
     /// Recording starts with the first call.
     pub fn take_losses(&mut self) -> Vec<(u64, u32)> {
-        each!(mut self, sender => sender.take_losses())
+        match &mut self.0 {
+            Machine::Rfc(rfc) => rfc.board.delivery.log.take(),
+            Machine::Linux(linux) => linux.losses.take(),
+        }
     }
     /// Returns the recorded acknowledgements, to take them or to begin; `None` if the congestion
     /// control is not `steered`.
     pub fn samples(&mut self) -> Option<&mut Samples> {
-        each!(mut self, sender => sender.samples())
+        match &mut self.0 {
+            Machine::Rfc(rfc) => rfc.control.samples(),
+            Machine::Linux(linux) => linux.control.as_external()?.control.samples(),
+        }
     }
     /// An acknowledgement arrives.
     #[inline]
@@ -189,132 +216,5 @@ impl Sender {
     /// The time of [`next_timeout`](Self::next_timeout) has come.
     pub fn on_timeout(&mut self, now: Time) {
         each!(mut self, sender => sender.on_timeout(now));
-    }
-}
-
-/// Properties of a host with Linux's sender that otherwise follow from the seed.
-#[derive(Debug)]
-pub struct Kernel<'a>(&'a mut LinuxSender);
-
-impl Kernel<'_> {
-    /// Sets the clocks: the elapsed part of a jiffy, and the position in the timer wheel.
-    pub fn set_clock(&mut self, phase: Span, jiffies: u64) {
-        self.0.set_clock(phase, jiffies);
-    }
-    /// Sets the phases of the gain cycle in which BBR enters ProbeBW.
-    pub fn set_phases(&mut self, phases: &[u8]) {
-        self.0.set_phases(phases);
-    }
-    /// Sets the number of bytes that the application writes at a time.
-    pub fn set_write_size(&mut self, bytes: u64) {
-        self.0.set_write_size(bytes);
-    }
-    /// Returns how often BBR has entered ProbeBW.
-    pub fn phases_drawn(&self) -> usize {
-        self.0.phases_drawn()
-    }
-    /// Whether the timer that expires at this time is in jiffies; pacing's is not.
-    pub fn is_due_in_jiffies(&self, at: Time) -> bool {
-        self.0.is_due_in_jiffies(at)
-    }
-    /// Returns the threshold in bytes as the kernel reports it (`tcp_current_ssthresh`): outside of
-    /// reductions at least three quarters of the window.
-    pub fn current_ssthresh(&self) -> u64 {
-        self.0.current_ssthresh()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::congestion::CongestionConfig;
-    use crate::params::WindowValidation;
-    use crate::{Profile, Receiver, congestion};
-
-    /// Both ends and the segments between them, 20 ms apart; every twentieth segment is lost.
-    #[derive(Clone)]
-    struct Transfer {
-        sender: Sender,
-        receiver: Receiver,
-        flying: std::collections::VecDeque<(Time, DataSegment)>,
-        now: Time,
-        sent: u64,
-    }
-
-    impl Transfer {
-        fn new(params: &TcpParams) -> Self {
-            let mut sender = Sender::new(params, None, 7);
-            sender.open(Time::ZERO);
-            let flying = std::collections::VecDeque::new();
-            Transfer { sender, receiver: Receiver::new(params), flying, now: Time::ZERO, sent: 0 }
-        }
-        /// Makes a number of steps; returns the segments sent.
-        fn run(&mut self, steps: u64) -> Vec<DataSegment> {
-            let mut all = Vec::new();
-            for _ in 0..steps {
-                while let Some(segment) = self.sender.poll(self.now) {
-                    self.sent += 1;
-                    all.push(segment);
-                    if !self.sent.is_multiple_of(20) {
-                        self.flying.push_back((self.now + Span::from_millis(20), segment));
-                    }
-                }
-                let arrival = self.flying.front().map(|(at, _)| *at);
-                let next = [arrival, self.sender.next_timeout(), self.receiver.next_timeout()];
-                self.now = next.into_iter().flatten().min().expect("something is pending");
-                if arrival == Some(self.now) {
-                    let (_, segment) = self.flying.pop_front().expect("it arrives");
-                    self.receiver.on_segment(self.now, &segment);
-                }
-                if self.receiver.next_timeout().is_some_and(|at| at <= self.now) {
-                    self.receiver.on_timeout(self.now);
-                }
-                while let Some(ack) = self.receiver.poll(self.now) {
-                    self.sender.on_ack(self.now, &ack);
-                }
-                if self.sender.next_timeout().is_some_and(|at| at <= self.now) {
-                    self.sender.on_timeout(self.now);
-                }
-            }
-            all
-        }
-    }
-
-    /// For each control, with losses and at the end of the data.
-    #[test]
-    fn a_burst_is_what_single_decisions_would_send() {
-        for entry in congestion::entries() {
-            let control = CongestionConfig::named(entry.name).unwrap();
-            for window_validation in [WindowValidation::Off, WindowValidation::Rfc2861] {
-                let congestion_control = control.clone();
-                let params =
-                    TcpParams { congestion_control, window_validation, ..TcpParams::rfc() };
-                let mut bursts = Transfer::new(&params);
-                let mut single = Transfer::new(&params);
-                single.sender.rfc().unwrap().send_singly();
-                let (ours, theirs) = (bursts.run(3_000), single.run(3_000));
-                assert!(ours.len() > 100 && ours == theirs, "{} {window_validation:?}", entry.name);
-                assert_eq!(bursts.sender.stats(), single.sender.stats());
-            }
-        }
-    }
-
-    /// For each control and both state machines.
-    #[test]
-    fn a_copy_continues_as_the_original() {
-        for profile in [Profile::Rfc, Profile::Linux6] {
-            for entry in congestion::entries() {
-                let control = CongestionConfig::named(entry.name).unwrap();
-                let params = TcpParams::of_profile(profile).unwrap();
-                let params = TcpParams { congestion_control: control, ..params };
-                let mut original = Transfer::new(&params);
-                original.run(3_000);
-                assert!(original.sender.is_cloneable());
-                let mut copy = original.clone();
-                let (ours, theirs) = (original.run(3_000), copy.run(3_000));
-                assert!(ours.len() > 100 && ours == theirs, "{profile:?} {}", entry.name);
-                assert_eq!(original.sender.stats(), copy.sender.stats());
-            }
-        }
     }
 }

@@ -13,6 +13,7 @@ mod linux;
 mod losses;
 pub mod params;
 mod profiles;
+mod prr;
 mod rcvbuf_autotune;
 mod reassembly;
 pub mod receiver;
@@ -26,11 +27,14 @@ mod sender;
 mod path_tests;
 #[cfg(test)]
 mod response_tests;
+#[cfg(test)]
+mod testing;
 
 #[doc(hidden)]
 pub use aqmlab_core::abi::keep_panics as __keep_panics;
 pub use connection::Stats;
-pub use endpoint::{Kernel, Sender};
+pub use endpoint::Sender;
+pub use linux::Kernel;
 pub use params::{Profile, Recovery, TcpParams};
 pub use receiver::Receiver;
 pub use segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};

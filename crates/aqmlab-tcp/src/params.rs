@@ -313,6 +313,11 @@ impl TcpParams {
         }
     }
 
+    /// Returns the inputs of the congestion control of a new connection.
+    pub(crate) fn first_setup(&self, seed: u64) -> Setup {
+        self.setup(self.in_bytes(self.initial_window), seed)
+    }
+
     /// A limit in bytes of payload.
     pub fn in_bytes(&self, limit: Limit) -> u64 {
         match limit {

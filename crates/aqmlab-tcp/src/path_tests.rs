@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aqmlab_core::{Auto, Bytes, Ecn, Limit, Span, Time};
 use proptest::prelude::*;
 
-use crate::congestion;
+use crate::congestion::{self, CongestionConfig};
 use crate::params::{EcnMode, Stack, WindowValidation};
 use crate::{Ack, DataSegment, Profile, Receiver, Recovery, Sender, TcpParams};
 
@@ -118,6 +118,7 @@ fn linux_params() -> impl Strategy<Value = TcpParams> {
 
 /// Path with a one-way delay of 20 ms. Packets have the listed fates in the order of sending;
 /// after the end of the list all arrive.
+#[derive(Clone)]
 struct Path {
     fates: std::vec::IntoIter<Fate>,
     flying: BTreeMap<(Time, u64), Packet>,
@@ -148,82 +149,170 @@ impl Path {
     }
 }
 
-/// Blocks report data that have arrived.
-fn check_sack(ack: &Ack, arrived: &BTreeSet<u64>) {
-    for &(start, end) in ack.sack.as_slice() {
-        assert!(start < end && (ack.ack < start || ack.dsack() == Some((start, end))));
-        assert!((start..end).all(|byte| arrived.contains(&(byte / 1000))));
-    }
+/// Both ends of a transfer of segments of 1000 bytes, with the path between them.
+#[derive(Clone)]
+struct Transfer {
+    sender: Sender,
+    receiver: Receiver,
+    path: Path,
+    bytes: u64,
+    now: Time,
+    /// The end of the highest segment sent, and the number of the first segment that has not arrived.
+    highest: u64,
+    arrived: BTreeSet<u64>,
+    in_order: u64,
 }
 
-/// Nothing is in flight at the end of a transfer, and everything has arrived.
-fn check_end(sender: &mut Sender, receiver: &Receiver, bytes: u64) {
-    assert_eq!(receiver.received(), bytes);
-    assert!(sender.rfc().is_none_or(|rfc| rfc.next_timeout().is_none()));
-    sender.check();
-    let in_flight = sender.bytes_in_flight();
-    assert!(sender.rfc().is_none() || in_flight == 0, "{sender:?}");
-}
-
-/// Transfers `bytes` and checks every step; gives the sender at the end.
-fn transfer(params: &TcpParams, bytes: u64, fates: Vec<Fate>) -> Sender {
-    let mut path = Path { fates: fates.into_iter(), flying: BTreeMap::new(), sent: 0 };
-    let mut sender = Sender::new(params, Some(bytes), 0);
-    if let Some(rfc) = sender.rfc().filter(|_| bytes.is_multiple_of(2)) {
-        rfc.keep_records();
+impl Transfer {
+    fn new(params: &TcpParams, bytes: u64, fates: Vec<Fate>) -> Self {
+        let mut sender = Sender::new(params, Some(bytes), 0);
+        if let Some(rfc) = sender.rfc().filter(|_| bytes.is_multiple_of(2)) {
+            rfc.keep_records();
+        }
+        sender.open(Time::ZERO);
+        Transfer {
+            sender,
+            receiver: Receiver::new(params),
+            path: Path { fates: fates.into_iter(), flying: BTreeMap::new(), sent: 0 },
+            bytes,
+            now: Time::ZERO,
+            highest: 0,
+            arrived: BTreeSet::new(),
+            in_order: 0,
+        }
     }
-    let mut receiver = Receiver::new(params);
-    let mut arrived = BTreeSet::new();
-    let (mut now, mut highest) = (Time::ZERO, 0);
-    sender.open(now);
-    for _ in 0..20_000 {
-        while let Some(segment) = sender.poll(now) {
+
+    /// Polls both ends until nothing is due; returns the segments.
+    fn send(&mut self) -> Vec<DataSegment> {
+        let mut sent = Vec::new();
+        while let Some(segment) = self.sender.poll(self.now) {
             assert!(segment.syn || segment.len > 0);
-            assert!(
-                segment.syn || segment.retransmission == (segment.seq < highest),
-                "{segment:?}"
-            );
-            highest = highest.max(segment.end());
-            assert!(highest <= bytes);
-            assert!(sender.rfc().is_none_or(|rfc| segment.end() <= rfc.window_end()));
-            path.send(now, Packet::Data(segment));
+            let is_again = segment.seq < self.highest;
+            assert!(segment.syn || segment.retransmission == is_again, "{segment:?}");
+            self.highest = self.highest.max(segment.end());
+            assert!(self.highest <= self.bytes);
+            assert!(self.sender.rfc().is_none_or(|rfc| segment.end() <= rfc.window_end()));
+            self.path.send(self.now, Packet::Data(segment));
+            sent.push(segment);
         }
-        sender.check();
-        assert!(sender.cwnd() >= 1000);
-        while let Some(ack) = receiver.poll(now) {
-            check_sack(&ack, &arrived);
-            path.send(now, Packet::Ack(ack));
+        self.sender.check();
+        assert!(self.sender.cwnd() >= 1000);
+        while let Some(ack) = self.receiver.poll(self.now) {
+            self.check_sack(&ack);
+            self.path.send(self.now, Packet::Ack(ack));
         }
-        if sender.is_finished() {
-            check_end(&mut sender, &receiver, bytes);
-            return sender;
+        sent
+    }
+
+    /// Blocks report data that have arrived.
+    fn check_sack(&self, ack: &Ack) {
+        for &(start, end) in ack.sack.as_slice() {
+            assert!(start < end && (ack.ack < start || ack.dsack() == Some((start, end))));
+            let mut segments = (start..end).step_by(1000).map(|byte| byte / 1000);
+            assert!(segments.all(|segment| self.arrived.contains(&segment)));
         }
-        let arrival = path.flying.keys().next().map(|key| key.0);
-        let next = [arrival, sender.next_timeout(), receiver.next_timeout()];
+    }
+
+    /// Advances to the next arrival or timeout.
+    fn advance(&mut self) {
+        let arrival = self.path.flying.keys().next().map(|key| key.0);
+        let next = [arrival, self.sender.next_timeout(), self.receiver.next_timeout()];
         let next = next.into_iter().flatten().min().expect("something is always pending");
-        assert!(next >= now, "deadlines lie ahead");
-        now = next;
-        if arrival == Some(now) {
-            match path.flying.pop_first().expect("there is an arrival").1 {
-                Packet::Ack(ack) => sender.on_ack(now, &ack),
+        assert!(next >= self.now, "deadlines lie ahead");
+        self.now = next;
+        if arrival == Some(self.now) {
+            match self.path.flying.pop_first().expect("there is an arrival").1 {
+                Packet::Ack(ack) => self.sender.on_ack(self.now, &ack),
                 Packet::Data(segment) => {
-                    receiver.on_segment(now, &segment);
+                    self.receiver.on_segment(self.now, &segment);
                     if segment.len > 0 {
-                        arrived.insert(segment.seq / 1000);
+                        self.arrived.insert(segment.seq / 1000);
                     }
-                    let in_order = (0..).take_while(|number| arrived.contains(number)).count();
-                    assert_eq!(receiver.received(), (in_order as u64 * 1000).min(bytes));
+                    while self.arrived.contains(&self.in_order) {
+                        self.in_order += 1;
+                    }
+                    assert_eq!(self.receiver.received(), (self.in_order * 1000).min(self.bytes));
                 }
             }
         }
-        if sender.next_timeout().is_some_and(|deadline| deadline <= now) {
-            sender.on_timeout(now);
+        if self.sender.next_timeout().is_some_and(|deadline| deadline <= self.now) {
+            self.sender.on_timeout(self.now);
         }
-        if receiver.next_timeout().is_some_and(|deadline| deadline <= now) {
-            receiver.on_timeout(now);
+        if self.receiver.next_timeout().is_some_and(|deadline| deadline <= self.now) {
+            self.receiver.on_timeout(self.now);
         }
     }
-    panic!("the transfer does not end: {sender:?}");
+
+    /// Makes a number of steps; returns the segments sent.
+    fn run(&mut self, steps: u64) -> Vec<DataSegment> {
+        let mut sent = Vec::new();
+        for _ in 0..steps {
+            sent.extend(self.send());
+            self.advance();
+        }
+        sent
+    }
+}
+
+/// Transfers `bytes` and checks every step; gives the sender at the end, when nothing is in flight
+/// and everything has arrived.
+fn transfer(params: &TcpParams, bytes: u64, fates: Vec<Fate>) -> Sender {
+    let mut transfer = Transfer::new(params, bytes, fates);
+    for _ in 0..20_000 {
+        transfer.send();
+        if transfer.sender.is_finished() {
+            assert_eq!(transfer.receiver.received(), bytes);
+            let mut sender = transfer.sender;
+            let in_flight = sender.bytes_in_flight();
+            assert!(sender.rfc().is_none_or(|rfc| rfc.next_timeout().is_none()));
+            assert!(sender.rfc().is_none() || in_flight == 0, "{sender:?}");
+            return sender;
+        }
+        transfer.advance();
+    }
+    panic!("the transfer does not end: {:?}", transfer.sender);
+}
+
+/// A transfer without end over a path that loses every twentieth packet.
+fn lossy(params: &TcpParams) -> Transfer {
+    let fate = |number: u64| if number.is_multiple_of(20) { Fate::Lost } else { Fate::Arrives };
+    let params = TcpParams { mss: Bytes::new(1000), ..params.clone() };
+    Transfer::new(&params, (1 << 40) + 1, (1..100_000).map(fate).collect())
+}
+
+/// For each control, with losses.
+#[test]
+fn a_burst_is_what_single_decisions_would_send() {
+    for entry in congestion::entries() {
+        let congestion_control = CongestionConfig::named(entry.name).unwrap();
+        for window_validation in [WindowValidation::Off, WindowValidation::Rfc2861] {
+            let congestion_control = congestion_control.clone();
+            let params = TcpParams { congestion_control, window_validation, ..TcpParams::rfc() };
+            let (mut bursts, mut single) = (lossy(&params), lossy(&params));
+            single.sender.rfc().unwrap().send_singly();
+            let (ours, theirs) = (bursts.run(3_000), single.run(3_000));
+            assert!(ours.len() > 100 && ours == theirs, "{} {window_validation:?}", entry.name);
+            assert_eq!(bursts.sender.stats(), single.sender.stats());
+        }
+    }
+}
+
+/// For each control and both state machines.
+#[test]
+fn a_copy_continues_as_the_original() {
+    for profile in [Profile::Rfc, Profile::Linux6] {
+        for entry in congestion::entries() {
+            let congestion_control = CongestionConfig::named(entry.name).unwrap();
+            let params = TcpParams::of_profile(profile).unwrap();
+            let mut original = lossy(&TcpParams { congestion_control, ..params });
+            original.run(3_000);
+            assert!(original.sender.is_cloneable());
+            let mut copy = original.clone();
+            let (ours, theirs) = (original.run(3_000), copy.run(3_000));
+            assert!(ours.len() > 100 && ours == theirs, "{profile:?} {}", entry.name);
+            assert_eq!(original.sender.stats(), copy.sender.stats());
+        }
+    }
 }
 
 proptest! {

@@ -383,16 +383,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_buffer_that_may_not_grow_holds_its_share() {
-        let fixed = TcpParams { receive_buffer: Bytes::new(300_000), ..params(300_000) };
-        let rounds = windows(&fixed, slow_start(1000));
-        assert_eq!(rounds[0].1, FIRST);
-        assert_eq!(rounds[19].1, 187_500);
-        let small = TcpParams { receive_buffer: Bytes::new(20_000), ..params(20_000) };
-        assert!(windows(&small, slow_start(100)).iter().all(|(_, window)| *window == 12_500));
-    }
-
     /// Linux, tcp_select_window: the end of the window stays while data out of order fill the buffer.
     #[test]
     fn data_out_of_order_take_room_from_linuxs_window() {

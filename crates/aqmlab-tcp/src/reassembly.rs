@@ -22,7 +22,7 @@ struct Block {
 }
 
 /// Blocks of data beyond what arrived in order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Reassembly {
     /// The blocks at their places, and the places that are free.
     kept: Vec<Block>,
@@ -38,15 +38,7 @@ pub(crate) struct Reassembly {
 
 impl Reassembly {
     pub fn new(shared: u32) -> Self {
-        Reassembly {
-            kept: Vec::new(),
-            free: Vec::new(),
-            sorted: VecDeque::new(),
-            newest: NONE,
-            bytes: 0,
-            heads: 0,
-            shared,
-        }
+        Reassembly { newest: NONE, shared, ..Reassembly::default() }
     }
 
     /// True if no data are out of order.

@@ -7,78 +7,103 @@ use std::collections::VecDeque;
 
 use aqmlab_core::{Bytes, Span, Stream, Time};
 
-use crate::sender::RfcSender;
-use crate::{Ack, DataSegment, Profile, Receiver, TcpParams};
+use crate::{Ack, DataSegment, Profile, Receiver, Recovery, Sender, Stats, TcpParams};
 
 const RTT: Span = Span::from_millis(100);
 const MSS: u64 = 1000;
 
-/// Segments a round-trip time, over so many losses.
-fn mean_window(control: &str, loss_rate: f64, losses: u64) -> f64 {
-    let params = TcpParams {
-        congestion_control: Profile::Rfc.control(control).expect("registered"),
-        mss: Bytes::new(MSS),
-        initial_ssthresh: Some(Bytes::new(20_000)),
-        min_rto: Span::from_millis(200),
-        delayed_ack: 1,
-        ..TcpParams::rfc()
-    };
-    let mut sender = RfcSender::new(&params, None, 1);
+/// Sends until so many segments are lost; returns round-trip times and counts, without the first
+/// tenth of the losses.
+fn run(params: &TcpParams, mut draws: Stream, loss_rate: f64, losses: u64) -> (f64, Stats) {
+    let params = TcpParams { mss: Bytes::new(MSS), delayed_ack: 1, ..params.clone() };
+    let mut sender = Sender::new(&params, None, 1);
     let mut receiver = Receiver::new(&params);
-    let mut draws = Stream::from_state(7);
     let mut data: VecDeque<(Time, DataSegment)> = VecDeque::new();
     let mut acks: VecDeque<(Time, Ack)> = VecDeque::new();
-    let (mut now, mut lost, mut begun) = (Time::ZERO, 0, (Time::ZERO, 0));
+    let (mut now, mut lost, mut begun) = (Time::ZERO, 0, (Time::ZERO, Stats::default()));
     sender.open(now);
     while lost < losses {
         while let Some(segment) = sender.poll(now) {
             if !segment.syn && draws.uniform() < loss_rate {
                 lost += 1;
-                // The first tenth is left out.
                 if lost == losses / 10 {
-                    begun = (now, sender.conn.stats.segments_sent);
+                    begun = (now, sender.stats());
                 }
             } else {
                 data.push_back((now + RTT / 2, segment));
             }
         }
-        let next = [
-            data.front().map(|(time, _)| *time),
-            acks.front().map(|(time, _)| *time),
-            sender.next_timeout(),
-            receiver.next_timeout(),
-        ];
-        now = next.into_iter().flatten().min().expect("something is pending");
-        while data.front().is_some_and(|(time, _)| *time <= now) {
-            let (_, segment) = data.pop_front().expect("there is one");
+        let arrivals = [data.front().map(|(time, _)| *time), acks.front().map(|(time, _)| *time)];
+        let timers = [sender.next_timeout(), receiver.next_timeout()];
+        now = arrivals.into_iter().chain(timers).flatten().min().expect("something is pending");
+        if arrivals[0] == Some(now) {
+            let (_, segment) = data.pop_front().expect("it arrives");
             receiver.on_segment(now, &segment);
-            while let Some(ack) = receiver.poll(now) {
-                acks.push_back((now + RTT / 2, ack));
-            }
         }
         if receiver.next_timeout().is_some_and(|deadline| deadline <= now) {
             receiver.on_timeout(now);
         }
-        while let Some(ack) = receiver.poll(now) {
-            acks.push_back((now + RTT / 2, ack));
-        }
-        if acks.front().is_some_and(|(time, _)| *time <= now) {
-            let (_, ack) = acks.pop_front().expect("there is one");
+        acks.extend(std::iter::from_fn(|| receiver.poll(now)).map(|ack| (now + RTT / 2, ack)));
+        if arrivals[1] == Some(now) {
+            let (_, ack) = acks.pop_front().expect("it arrives");
             sender.on_ack(now, &ack);
         }
         if sender.next_timeout().is_some_and(|deadline| deadline <= now) {
             sender.on_timeout(now);
         }
     }
-    let rounds = (now - begun.0).as_secs_f64() / RTT.as_secs_f64();
-    (sender.conn.stats.segments_sent - begun.1) as f64 / rounds
+    ((now - begun.0).as_secs_f64() / RTT.as_secs_f64(), sender.stats().since(&begun.1))
 }
 
 /// Relative tolerances of the mean windows.
 fn check(control: &str, low: f64, high: f64, loss_rates: &[f64], expected: impl Fn(f64) -> f64) {
+    let params = TcpParams {
+        congestion_control: Profile::Rfc.control(control).expect("registered"),
+        initial_ssthresh: Some(Bytes::new(20_000)),
+        min_rto: Span::from_millis(200),
+        ..TcpParams::rfc()
+    };
     for &loss_rate in loss_rates {
-        let ratio = mean_window(control, loss_rate, 500) / expected(loss_rate);
+        let (rounds, stats) = run(&params, Stream::from_state(7), loss_rate, 500);
+        let ratio = stats.segments_sent as f64 / rounds / expected(loss_rate);
         assert!(low <= ratio && ratio <= high, "{control} at {loss_rate}: {ratio}");
+    }
+}
+
+/// For each recovery algorithm: none loses time or segments.
+#[test]
+fn the_square_root_law_holds_for_every_recovery() {
+    let base = TcpParams::rfc();
+    let by = |recovery| TcpParams { recovery, ..base.clone() };
+    let all = TcpParams {
+        prr: true,
+        frto: true,
+        dsack: true,
+        timestamps: true,
+        pacing: true,
+        ..by(Recovery::Rack)
+    };
+    for (name, params) in [
+        ("sack", by(Recovery::Sack)),
+        ("sack1", by(Recovery::Sack1)),
+        ("newreno", by(Recovery::NewReno)),
+        ("reno", by(Recovery::Reno)),
+        ("rack", by(Recovery::Rack)),
+        ("sack with prr", TcpParams { prr: true, ..by(Recovery::Sack) }),
+        ("rack with everything", all),
+    ] {
+        for loss_rate in [1e-3, 5e-3] {
+            let draws = Stream::for_component(1, 0, "path");
+            let (rounds, stats) = run(&params, draws, loss_rate, 500);
+            let ratio = stats.bytes_acked as f64 / MSS as f64 / rounds / square_root(loss_rate);
+            let place = format!("{name} at {loss_rate}: {ratio} {stats:?}");
+            // With Reno a second loss in a window waits for the timer, which the law leaves out.
+            let allowed = if name == "reno" { 0.15 } else { 0.1 };
+            assert!((ratio - 1.0).abs() < allowed, "{place}");
+            let losses = loss_rate * stats.segments_sent as f64;
+            // Nothing is sent again that was not lost, or almost.
+            assert!((stats.retransmissions as f64) < 1.25 * losses, "{place}");
+        }
     }
 }
 

@@ -190,10 +190,7 @@ mod tests {
     }
 
     use super::*;
-
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Span::from_millis(millis)
-    }
+    use crate::testing::at;
 
     #[test]
     fn the_timeout_follows_rfc_6298() {

@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 use aqmlab_core::Time;
 
 use crate::delivery::{Delivery, SentSegment};
-use crate::losses::Losses;
 use crate::segment::SackBlocks;
 
 /// Duplicate acknowledgements that mean a loss (RFC 6675, section 2).
@@ -58,7 +57,7 @@ pub(crate) struct Acked {
 }
 
 /// The scoreboard.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
     records: VecDeque<Record>,
     una: u64,
@@ -78,47 +77,22 @@ pub(crate) struct Scoreboard {
     pub sacked_segments: u64,
     pub sacked_bytes: u64,
     /// Losses are found by the recovery, not by RFC 6675's rule.
-    by_time: bool,
+    pub by_time: bool,
     /// The segments that the acknowledgement at hand delivers, if `collects`.
     pub news: Vec<Record>,
-    collects: bool,
+    pub collects: bool,
     /// Delivery and loss counters, with a record for each segment if the control needs it.
     pub delivery: Delivery,
-    /// Segments declared lost, for logs.
-    pub losses: Losses,
 }
 
 impl Scoreboard {
     pub fn new(mss: u64, delivery: Delivery) -> Self {
-        Scoreboard {
-            records: VecDeque::new(),
-            una: 0,
-            nxt: 0,
-            pipe: 0,
-            high_sacked: 0,
-            lost_edge: 0,
-            high_rxt: 0,
-            seen: SackBlocks::default(),
-            mss,
-            sacked_segments: 0,
-            sacked_bytes: 0,
-            by_time: false,
-            news: Vec::new(),
-            collects: false,
-            delivery,
-            losses: Losses::default(),
-        }
+        Scoreboard { mss, delivery, ..Scoreboard::default() }
     }
-
-    /// The caller detects losses: by time, or otherwise.
-    pub fn by_time(mut self) -> Self {
-        self.by_time = true;
-        self
-    }
-    /// Lists what each acknowledgement delivers in `news`.
-    pub fn collecting(mut self) -> Self {
-        self.collects = true;
-        self
+    /// The scoreboard of a recovery that goes by time.
+    #[cfg(test)]
+    pub fn by_time(mss: u64) -> Self {
+        Scoreboard { mss, by_time: true, collects: true, ..Scoreboard::default() }
     }
 
     pub fn una(&self) -> u64 {
@@ -305,8 +279,7 @@ impl Scoreboard {
             if !record.sacked && !record.lost {
                 self.pipe -= u64::from(record.len);
                 record.lost = true;
-                self.delivery.on_lost(index, record.len);
-                self.losses.add(record.seq, record.len);
+                self.delivery.on_lost(index, record.seq, record.len);
             }
         }
         self.lost_edge = edge;
@@ -318,8 +291,7 @@ impl Scoreboard {
         if let Some(head) = self.records.front_mut() {
             self.pipe -= head.in_network();
             if head.in_network() > 0 {
-                self.delivery.on_lost(0, head.len);
-                self.losses.add(head.seq, head.len);
+                self.delivery.on_lost(0, head.seq, head.len);
             }
             head.lost = true;
             head.retransmitted = false;
@@ -342,8 +314,7 @@ impl Scoreboard {
         }
         for (index, record) in self.records.iter_mut().enumerate() {
             if record.in_network() > 0 {
-                self.delivery.on_lost(index, record.len);
-                self.losses.add(record.seq, record.len);
+                self.delivery.on_lost(index, record.seq, record.len);
             }
             record.lost = !record.sacked;
             record.retransmitted = false;
@@ -362,9 +333,12 @@ impl Scoreboard {
             record.retransmitted = false;
             self.lost_edge = self.lost_edge.max(record.end());
         }
+        self.high_rxt = self.una;
+        self.clear_reports();
+    }
+    fn clear_reports(&mut self) {
         self.seen = SackBlocks::default();
         self.high_sacked = self.una;
-        self.high_rxt = self.una;
         self.sacked_segments = 0;
         self.sacked_bytes = 0;
     }
@@ -380,8 +354,7 @@ impl Scoreboard {
         self.pipe -= record.in_network();
         record.lost = true;
         record.retransmitted = false;
-        self.delivery.on_lost(index, record.len);
-        self.losses.add(record.seq, record.len);
+        self.delivery.on_lost(index, record.seq, record.len);
         self.lost_edge = self.lost_edge.max(record.end());
         self.high_rxt = self.high_rxt.min(record.seq);
     }
@@ -423,10 +396,7 @@ impl Scoreboard {
         for record in &mut self.records {
             record.sacked = false;
         }
-        self.seen = SackBlocks::default();
-        self.high_sacked = self.una;
-        self.sacked_segments = 0;
-        self.sacked_bytes = 0;
+        self.clear_reports();
         self.undo_losses();
     }
 

@@ -85,6 +85,18 @@ pub struct CeCount {
     pub bytes: u64,
 }
 
+impl CeCount {
+    /// Takes a later count; returns the difference. A count that was overtaken adds nothing.
+    #[inline]
+    pub(crate) fn take(&mut self, count: CeCount) -> CeCount {
+        if count.packets <= self.packets {
+            return CeCount::default();
+        }
+        let seen = std::mem::replace(self, count);
+        CeCount { packets: count.packets - seen.packets, bytes: count.bytes - seen.bytes }
+    }
+}
+
 /// Up to four blocks of data that arrived out of order, the most recent
 /// first (RFC 2018, sections 3 and 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

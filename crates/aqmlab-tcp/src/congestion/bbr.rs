@@ -31,10 +31,9 @@
 
 use aqmlab_core::{Component, Rate, Span, Stream, Time, params};
 
-use super::bbr_parts::{HeldBack, MaxFilter, Rounds, Wire, first_pacing_rate};
+use super::bbr_parts::{FullPipe, HeldBack, MaxFilter, Rounds, Wire, first_pacing_rate};
 use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    SentSample, Setup,
+    AckSample, Congestion, CongestionControl, CongestionEvent, SentSample, Setup,
 };
 
 params! {
@@ -58,21 +57,12 @@ impl Component for BbrParams {
     const SUMMARY: &'static str = "bottleneck bandwidth and round-trip propagation time, version 1";
 }
 
-impl ControlParams for BbrParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Bbr::new(self, setup))
-    }
-}
-
 /// BtlBwFilterLen, in round trips.
 const BANDWIDTH_ROUNDS: usize = 10;
 /// The gains of ProbeBW (section 4.3.4.1).
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// BBRMinPipeCwnd, in segments.
 const MIN_PIPE: u64 = 4;
-/// Round trips without a quarter more that fill the pipe (section 4.3.2.2).
-const FULL_BW_ROUNDS: u32 = 3;
-const FULL_BW_GROWTH: f64 = 1.25;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
@@ -112,9 +102,8 @@ pub(crate) struct Bbr {
     rtprop: Option<Span>,
     rtprop_stamp: Time,
     rtprop_expired: bool,
-    filled_pipe: bool,
-    full_bw: f64,
-    full_bw_count: u32,
+    /// Section 4.3.2.2.
+    full: FullPipe,
     held_back: HeldBack,
     idle_restart: bool,
     /// Payload bytes a second.
@@ -145,9 +134,7 @@ impl Bbr {
             rtprop: None,
             rtprop_stamp: Time::ZERO,
             rtprop_expired: false,
-            filled_pipe: false,
-            full_bw: 0.0,
-            full_bw_count: 0,
+            full: FullPipe::default(),
             held_back: HeldBack::new(),
             idle_restart: false,
             pacing_rate: None,
@@ -159,22 +146,21 @@ impl Bbr {
         }
     }
 
-    /// BBREnterStartup.
-    fn enter_startup(&mut self) {
-        self.state = Mode::Startup;
-        self.pacing_gain = self.params.high_gain;
-        self.cwnd_gain = self.params.high_gain;
+    /// Changes the state, and the gains with it.
+    fn enter(&mut self, state: Mode) {
+        let high_gain = self.params.high_gain;
+        (self.pacing_gain, self.cwnd_gain) = match state {
+            Mode::Startup => (high_gain, high_gain),
+            Mode::Drain => (1.0 / high_gain, high_gain),
+            Mode::ProbeBw { phase, .. } => (CYCLE[phase], self.params.cwnd_gain),
+            Mode::ProbeRtt { .. } => (1.0, 1.0),
+        };
+        self.state = state;
     }
     /// BBREnterProbeBW: in any phase but the one that drains.
     fn enter_probe_bw(&mut self, now: Time) {
         let back = ((self.random.uniform() * 7.0) as usize).min(6);
-        self.cwnd_gain = self.params.cwnd_gain;
-        self.enter_phase((CYCLE.len() - back) % CYCLE.len(), now);
-    }
-    /// BBRAdvanceCyclePhase.
-    fn enter_phase(&mut self, phase: usize, now: Time) {
-        self.state = Mode::ProbeBw { phase, since: now };
-        self.pacing_gain = CYCLE[phase];
+        self.enter(Mode::ProbeBw { phase: (CYCLE.len() - back) % CYCLE.len(), since: now });
     }
 
     /// BBRUpdateBtlBw.
@@ -202,31 +188,23 @@ impl Bbr {
             full_length
         };
         if next {
-            self.enter_phase((phase + 1) % CYCLE.len(), sample.now);
+            // BBRAdvanceCyclePhase.
+            self.enter(Mode::ProbeBw { phase: (phase + 1) % CYCLE.len(), since: sample.now });
         }
     }
 
     /// BBRCheckFullPipe.
     fn check_full_pipe(&mut self, sample: &AckSample) {
         let limited = sample.rate.is_none_or(|rate| self.held_back.covers(&rate));
-        if self.filled_pipe || !self.rounds.started || limited {
-            return;
+        if !self.full.reached && self.rounds.started && !limited {
+            self.full.take(self.btl_bw);
         }
-        if self.btl_bw >= self.full_bw * FULL_BW_GROWTH {
-            self.full_bw = self.btl_bw;
-            self.full_bw_count = 0;
-            return;
-        }
-        self.full_bw_count += 1;
-        self.filled_pipe = self.full_bw_count >= FULL_BW_ROUNDS;
     }
 
     /// BBRCheckDrain.
     fn check_drain(&mut self, sample: &AckSample) {
-        if self.state == Mode::Startup && self.filled_pipe {
-            self.state = Mode::Drain;
-            self.pacing_gain = 1.0 / self.params.high_gain;
-            self.cwnd_gain = self.params.high_gain;
+        if self.state == Mode::Startup && self.full.reached {
+            self.enter(Mode::Drain);
         }
         if self.state == Mode::Drain && sample.in_flight <= self.in_flight_for(1.0) {
             self.enter_probe_bw(sample.now);
@@ -247,10 +225,8 @@ impl Bbr {
     fn check_probe_rtt(&mut self, sample: &AckSample) {
         let probing = matches!(self.state, Mode::ProbeRtt { .. });
         if !probing && self.rtprop_expired && !self.idle_restart {
-            self.state = Mode::ProbeRtt { done: None, round_done: false };
+            self.enter(Mode::ProbeRtt { done: None, round_done: false });
             self.save_cwnd();
-            self.pacing_gain = 1.0;
-            self.cwnd_gain = 1.0;
         }
         self.idle_restart = false;
         let Mode::ProbeRtt { done, round_done } = &mut self.state else { return };
@@ -273,10 +249,10 @@ impl Bbr {
     fn exit_probe_rtt(&mut self, now: Time) {
         self.rtprop_stamp = now;
         self.cwnd = self.cwnd.max(self.prior_cwnd);
-        if self.filled_pipe {
+        if self.full.reached {
             self.enter_probe_bw(now);
         } else {
-            self.enter_startup();
+            self.enter(Mode::Startup);
         }
     }
 
@@ -290,7 +266,7 @@ impl Bbr {
     /// BBRSetPacingRateWithGain.
     fn set_pacing_rate(&mut self, gain: f64) {
         let rate = gain * self.btl_bw;
-        if rate > 0.0 && (self.filled_pipe || self.pacing_rate.is_none_or(|old| rate > old)) {
+        if rate > 0.0 && (self.full.reached || self.pacing_rate.is_none_or(|old| rate > old)) {
             self.pacing_rate = Some(rate);
         }
     }
@@ -328,7 +304,7 @@ impl Bbr {
         if self.repair == (RecoveryPhase::Fast { conserve: true }) {
             self.cwnd = self.cwnd.max(sample.in_flight + sample.delivered);
         } else {
-            if self.filled_pipe {
+            if self.full.reached {
                 self.cwnd = (self.cwnd + sample.delivered).min(target);
             } else if self.cwnd < target || sample.total_delivered < self.initial_window {
                 self.cwnd += sample.delivered;
@@ -404,8 +380,7 @@ impl CongestionControl for Bbr {
     fn on_undo(&mut self) {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.repair = RecoveryPhase::None;
-        self.full_bw = 0.0;
-        self.full_bw_count = 0;
+        self.full.restart(0.0);
     }
 
     /// BBRHandleRestartFromIdle.

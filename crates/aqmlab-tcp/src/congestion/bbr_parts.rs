@@ -81,6 +81,37 @@ impl HeldBack {
     }
 }
 
+/// Round trips without a quarter more that fill the pipe.
+const FULL_BW_ROUNDS: u32 = 3;
+const FULL_BW_GROWTH: f64 = 1.25;
+
+/// Search for the full pipe (BBR.full_bw and what belongs to it).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FullPipe {
+    pub bw: f64,
+    pub count: u32,
+    /// True if the last round trips show it, and if any did.
+    pub now: bool,
+    pub reached: bool,
+}
+
+impl FullPipe {
+    /// A round trip with this rate is over.
+    pub fn take(&mut self, bw: f64) {
+        if bw >= self.bw * FULL_BW_GROWTH {
+            (self.bw, self.count) = (bw, 0);
+            return;
+        }
+        self.count += 1;
+        self.now = self.count >= FULL_BW_ROUNDS;
+        self.reached |= self.now;
+    }
+    /// Restarts the search.
+    pub fn restart(&mut self, bw: f64) {
+        *self = FullPipe { bw, reached: self.reached, ..FullPipe::default() };
+    }
+}
+
 /// The first pacing rate, in bytes a second: so many initial windows in a
 /// round-trip time; none before there is one.
 pub(super) fn first_pacing_rate(window: u64, gain: f64, srtt: Option<Span>) -> Option<f64> {
@@ -111,22 +142,6 @@ impl Wire {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_filter_forgets_what_is_n_periods_old() {
-        let mut filter = MaxFilter::<3>::new();
-        for (period, value, max) in [
-            (0, 5.0, 5.0),
-            (1, 4.0, 5.0),
-            (1, 3.0, 5.0),
-            (2, 1.0, 5.0),
-            (3, 2.0, 4.0),
-            (9, 1.0, 1.0),
-        ] {
-            filter.update(period, value);
-            assert_eq!(filter.max(), max, "{period}");
-        }
-    }
 
     #[test]
     fn a_round_ends_with_what_was_sent_after_it_began() {

@@ -14,9 +14,7 @@
 
 use aqmlab_core::{Component, Rate, params};
 
-use super::control::{
-    AckSample, CongestionControl, CongestionEvent, ControlParams, ExternalControl, Setup,
-};
+use super::control::{AckSample, CongestionControl, CongestionEvent, Setup};
 
 params! {
     /// Parameters of a constant rate.
@@ -30,12 +28,6 @@ params! {
 impl Component for CbrParams {
     const NAME: &'static str = "cbr";
     const SUMMARY: &'static str = "a constant rate that responds to nothing";
-}
-
-impl ControlParams for CbrParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Cbr::new(self, setup))
-    }
 }
 
 /// More than any network holds, and far from overflow.

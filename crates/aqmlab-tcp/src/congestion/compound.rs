@@ -26,10 +26,7 @@
 
 use aqmlab_core::{Component, Error, Result, Span, params};
 
-use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    Setup,
-};
+use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup};
 use super::slow_start::SlowStartKind;
 use super::window::Window;
 
@@ -68,12 +65,6 @@ impl Component for CompoundParams {
         }
         let allowed = format!("at most gamma = {}", self.gamma);
         Err(Error::not_allowed(self.gamma_low, allowed).at("gamma_low"))
-    }
-}
-
-impl ControlParams for CompoundParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Compound::new(self, setup))
     }
 }
 
@@ -183,7 +174,7 @@ impl CongestionControl for Compound {
     }
 
     fn on_undo(&mut self) {
-        self.window.undo();
+        self.window.on_undo();
         self.dwnd = self.dwnd.max(self.dwnd_before);
     }
 
@@ -215,19 +206,9 @@ impl CongestionControl for Compound {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{event, round, transport};
 
-    fn round(compound: &mut Compound, rtt: u64) {
-        for number in 0..compound.window() / 1000 {
-            compound.on_ack(&AckSample {
-                rtt: Some(Span::from_millis(rtt)),
-                min_rtt: Some(Span::from_millis(100)),
-                round_start: number == 0,
-                ..ack(1000)
-            });
-        }
-    }
     fn in_avoidance(segments: u64) -> Compound {
         let params = CompoundParams::default();
         let mut compound = Compound::new(&params, &transport().setup(segments * 1000, 0));
@@ -240,14 +221,14 @@ mod tests {
     #[test]
     fn without_queues_the_window_grows_by_alpha_times_a_power() {
         let mut compound = in_avoidance(256);
-        round(&mut compound, 100);
+        round(&mut compound, 100.0);
         assert_eq!(compound.dwnd, 0.0, "a round is measured first");
         let before = compound.total();
-        round(&mut compound, 100);
+        round(&mut compound, 100.0);
         let growth = (compound.total() - before) / 1000.0;
         assert!((growth - 8.0).abs() < 0.1, "{growth}");
         let mut small = in_avoidance(10);
-        (0..3).for_each(|_| round(&mut small, 100));
+        (0..3).for_each(|_| round(&mut small, 100.0));
         assert_eq!(small.dwnd, 0.0);
         assert!((12_500.0..13_000.0).contains(&small.total()));
     }
@@ -257,12 +238,12 @@ mod tests {
     fn the_delay_window_yields_to_queues() {
         let mut compound = in_avoidance(40);
         compound.dwnd = 60_000.0;
-        round(&mut compound, 150);
+        round(&mut compound, 150.0);
         let before = compound.dwnd;
-        round(&mut compound, 150);
+        round(&mut compound, 150.0);
         let given = (before - compound.dwnd) / 1000.0;
         assert!((given - 101.0 / 3.0).abs() < 0.5, "{given}");
-        (0..3).for_each(|_| round(&mut compound, 400));
+        (0..3).for_each(|_| round(&mut compound, 400.0));
         assert_eq!(compound.dwnd, 0.0, "never below nothing: then it is Reno");
     }
 
@@ -282,7 +263,7 @@ mod tests {
     #[test]
     fn gamma_adapts_to_the_queue() {
         let mut compound = in_avoidance(30);
-        (0..2).for_each(|_| round(&mut compound, 200));
+        (0..2).for_each(|_| round(&mut compound, 200.0));
         let waiting = compound.diff_reno.unwrap();
         assert!((waiting - 15.0).abs() < 1.0, "{waiting}");
         compound.on_congestion(&event(Congestion::Loss, 30_000));

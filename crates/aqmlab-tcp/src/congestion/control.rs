@@ -6,10 +6,11 @@
 //! # What a control must do
 //!
 //! One file beside this one, and one line in `controls!` in `mod.rs`, which declares
-//! the module too. The file has the control's parameters, declared with
-//! `params!`, which implement [`Component`](aqmlab_core::Component) and [`ControlParams`]; and a
-//! type that implements [`CongestionControl`] and derives `Clone` and `Debug`. A control in another
-//! crate is written in the same way: `examples/rust-control` is one.
+//! the module and implements [`ControlParams`]. The file has the control's parameters, declared with
+//! `params!`, which implement [`Component`](aqmlab_core::Component); and a type that implements
+//! [`CongestionControl`], derives `Clone` and `Debug`, and has a `new` that takes the parameters and
+//! the [`Setup`]. A control in another crate implements [`ControlParams`] itself:
+//! `examples/rust-control` is one.
 //!
 //! 1. [`window`](CongestionControl::window) and
 //!    [`ssthresh`](CongestionControl::ssthresh) answer in bytes at any time,
@@ -121,8 +122,8 @@ impl<C: CongestionControl + Clone + 'static> ExternalControl for C {
 
 cloneable!(pub trait CloneParams of ControlParams);
 
-/// Parameters of a congestion control, which build it. A control of the catalogue, and one of
-/// another crate, implements this and [`Component`](aqmlab_core::Component).
+/// Parameters of a congestion control, which build it, and a
+/// [`Component`](aqmlab_core::Component). `controls!` implements this for those of the catalogue.
 pub trait ControlParams: AnyComponent + CloneParams {
     /// Builds the control: for each connection, and again if its SYN was lost.
     fn build(&self, setup: &Setup) -> Box<dyn ExternalControl>;

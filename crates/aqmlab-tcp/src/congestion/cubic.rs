@@ -28,14 +28,11 @@ use aqmlab_core::{Component, Error, Rate, Result, Span, Time, choices, params};
 
 mod ns3;
 
-#[cfg(test)]
-mod tests;
-
 use ns3::Ns3Cubic;
 
 use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    LostSegment, SentSample, Setup, check_beta_ecn,
+    AckSample, Congestion, CongestionControl, CongestionEvent, LostSegment, SentSample, Setup,
+    check_beta_ecn,
 };
 use super::slow_start::{SlowStart, SlowStartKind};
 
@@ -88,6 +85,15 @@ impl CubicParams {
             && matches!(self.slow_start, SlowStartKind::Hystart | SlowStartKind::Standard)
             && self.beta_ecn.is_none()
     }
+
+    /// K (RFC 9438, section 4.2), or what W_est takes, if that is faster
+    /// (section 4.3).
+    pub(super) fn cycle(&self, window: f64, rtt: f64, _acknowledged: u64) -> f64 {
+        let lost = (1.0 - self.beta) * window;
+        let k = libm::cbrt(lost / self.c);
+        let alpha = 3.0 * (1.0 - self.beta) / (1.0 + self.beta);
+        if self.reno_friendly { k.min(lost / alpha * rtt) } else { k }
+    }
 }
 
 impl Component for CubicParams {
@@ -101,21 +107,6 @@ impl Component for CubicParams {
             return Err(Error::not_allowed(beta, allowed).at("beta_ecn"));
         }
         check_beta_ecn(self.beta_ecn)
-    }
-}
-
-impl ControlParams for CubicParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Cubic::new(self, setup))
-    }
-
-    /// K (RFC 9438, section 4.2), or what W_est takes, if that is faster
-    /// (section 4.3).
-    fn cycle(&self, window: f64, rtt: f64, _acknowledged: u64) -> Option<f64> {
-        let lost = (1.0 - self.beta) * window;
-        let k = libm::cbrt(lost / self.c);
-        let alpha = 3.0 * (1.0 - self.beta) / (1.0 + self.beta);
-        Some(if self.reno_friendly { k.min(lost / alpha * rtt) } else { k })
     }
 }
 
@@ -372,3 +363,6 @@ impl CongestionControl for Rfc9438 {
         see("w_est", self.curve.w_est);
     }
 }
+
+#[cfg(test)]
+mod tests;

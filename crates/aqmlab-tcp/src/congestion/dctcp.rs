@@ -24,11 +24,9 @@
 
 use aqmlab_core::{Component, params};
 
-use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    Setup,
-};
+use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup};
 use super::reno::{Reno, RenoParams};
+use super::window::by_field;
 
 params! {
     /// Parameters of DCTCP.
@@ -43,12 +41,6 @@ params! {
 impl Component for DctcpParams {
     const NAME: &'static str = "dctcp";
     const SUMMARY: &'static str = "the window falls by the share of marks (RFC 8257)";
-}
-
-impl ControlParams for DctcpParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Dctcp::new(self, setup))
-    }
 }
 
 /// The state of DCTCP.
@@ -132,25 +124,7 @@ impl CongestionControl for Dctcp {
         }
     }
 
-    fn on_undo(&mut self) {
-        self.reno.on_undo();
-    }
-    fn on_idle(&mut self, restart_window: u64) {
-        self.reno.on_idle(restart_window);
-    }
-    fn on_recovery_exit(&mut self, in_flight: u64) {
-        self.reno.on_recovery_exit(in_flight);
-    }
-    #[inline]
-    fn window(&self) -> u64 {
-        self.reno.window()
-    }
-    fn set_ssthresh(&mut self, ssthresh: u64) {
-        self.reno.set_ssthresh(ssthresh);
-    }
-    fn ssthresh(&self) -> u64 {
-        self.reno.ssthresh()
-    }
+    by_field!(reno);
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         see("alpha", self.marks.alpha());
     }
@@ -158,8 +132,8 @@ impl CongestionControl for Dctcp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{ack, event, transport};
 
     fn dctcp() -> Dctcp {
         Dctcp::new(&DctcpParams::default(), &transport().setup(20_000, 0))
@@ -189,26 +163,6 @@ mod tests {
             window(&mut dctcp, 20_000, 0);
         }
         assert!(dctcp.marks.alpha < 1e-12, "to nothing without marks");
-    }
-
-    #[test]
-    fn alpha_changes_once_a_window() {
-        let mut dctcp = dctcp();
-        for _ in 0..10 {
-            dctcp.on_ack(&ack(1000));
-        }
-        assert_eq!(dctcp.marks.alpha, 1.0);
-        dctcp.on_ack(&AckSample { round_start: true, ..ack(1000) });
-        assert_eq!(dctcp.marks.alpha, 15.0 / 16.0);
-    }
-
-    /// Section 3.3, step 3: data acknowledged with ECE count.
-    #[test]
-    fn a_classic_echo_marks_what_it_acknowledges() {
-        let mut dctcp = dctcp();
-        dctcp.on_ack(&AckSample { ece: true, ..ack(3000) });
-        dctcp.on_ack(&AckSample { round_start: true, ..ack(3000) });
-        assert_eq!(dctcp.marks.alpha, 15.0 / 16.0 + 0.5 / 16.0);
     }
 
     #[test]

@@ -12,12 +12,9 @@
 
 use aqmlab_core::{Component, Error, Result, params};
 
-use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    Setup,
-};
+use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup};
 use super::slow_start::SlowStartKind;
-use super::window::{Window, by_window};
+use super::window::{Window, by_field};
 
 params! {
     /// Parameters of HighSpeed TCP.
@@ -48,12 +45,6 @@ impl Component for HighSpeedParams {
         }
         let allowed = format!("below high_window = {}", self.high_window);
         Err(Error::not_allowed(self.low_window, allowed).at("low_window"))
-    }
-}
-
-impl ControlParams for HighSpeedParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(HighSpeed::new(self, setup))
     }
 }
 
@@ -119,13 +110,13 @@ impl CongestionControl for HighSpeed {
         self.increase = self.params.increase(self.window.segments());
     }
 
-    by_window!();
+    by_field!(window);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{event, round, transport};
 
     /// RFC 3649, sections 5 and 7, and appendix B: b is 0.5 up to 38 and 0.1 at
     /// 83000, where a is 72 (both in section 7); in the table of appendix B, a is 8
@@ -155,10 +146,7 @@ mod tests {
         for (rounds, expected) in [(100, 131.0), (300, 1131.0), (1000, 17_409.0)] {
             let mut highspeed = highspeed.clone();
             for _ in 1..rounds {
-                for number in 0..highspeed.window() / 1000 {
-                    let sample = AckSample { round_start: number == 0, ..ack(1000) };
-                    highspeed.on_ack(&sample);
-                }
+                round(&mut highspeed, 100.0);
             }
             let window = highspeed.window.segments();
             assert!((window / expected - 1.0).abs() < 0.05, "{rounds}: {window}");

@@ -16,13 +16,10 @@
 
 use aqmlab_core::{Component, Span, params};
 
-use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    Setup,
-};
+use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup};
 use super::delay::QueueingDelay;
 use super::slow_start::SlowStartKind;
-use super::window::{Window, by_window};
+use super::window::{Window, by_field};
 
 params! {
     /// Parameters of LEDBAT.
@@ -44,12 +41,6 @@ impl Component for LedbatParams {
     const NAME: &'static str = "ledbat";
     const SUMMARY: &'static str =
         "background traffic that keeps queueing delay at a target (RFC 6817)";
-}
-
-impl ControlParams for LedbatParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Ledbat::new(self, setup))
-    }
 }
 
 /// The state of LEDBAT.
@@ -110,7 +101,7 @@ impl CongestionControl for Ledbat {
         self.starting = self.params.slow_start && timeout;
     }
 
-    by_window!();
+    by_field!(window);
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         see("queueing_delay_s", self.delay.queueing().map_or(0.0, Span::as_secs_f64));
     }
@@ -120,8 +111,8 @@ impl CongestionControl for Ledbat {
 mod tests {
     use aqmlab_core::Time;
 
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{ack, event, transport};
 
     fn acked(now: u64, delay: u64) -> AckSample {
         AckSample {

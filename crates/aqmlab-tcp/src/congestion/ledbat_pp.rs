@@ -21,13 +21,10 @@
 
 use aqmlab_core::{Component, Span, Time, params};
 
-use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    Setup,
-};
+use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup};
 use super::delay::QueueingDelay;
 use super::slow_start::SlowStartKind;
-use super::window::{Window, by_window};
+use super::window::{Window, by_field};
 
 params! {
     /// Parameters of LEDBAT++.
@@ -47,12 +44,6 @@ impl Component for LedbatPpParams {
     const NAME: &'static str = "ledbat++";
     const SUMMARY: &'static str =
         "LEDBAT with slowdowns and multiplicative decrease (draft-irtf-iccrg-ledbat-plus-plus)";
-}
-
-impl ControlParams for LedbatPpParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(LedbatPp::new(self, setup))
-    }
 }
 
 /// The first slow start ends at this share of the target.
@@ -111,7 +102,7 @@ impl LedbatPp {
                 self.phase = SlowdownPhase::Avoidance(now + rtt * BEFORE_FIRST);
             }
             SlowdownPhase::Avoidance(next) if self.params.slowdowns && now >= next => {
-                self.window.ssthresh = self.window.bytes();
+                self.window.ssthresh = self.window.window();
                 self.window.cwnd = 2.0 * self.window.mss;
                 self.phase = SlowdownPhase::Frozen(now, now + rtt * FROZEN);
             }
@@ -174,7 +165,7 @@ impl CongestionControl for LedbatPp {
         }
     }
 
-    by_window!();
+    by_field!(window);
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         see("queueing_delay_s", self.delay.queueing().map_or(0.0, Span::as_secs_f64));
     }
@@ -182,8 +173,8 @@ impl CongestionControl for LedbatPp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{ack, event, transport};
 
     fn acked(now: u64, delay: u64) -> AckSample {
         AckSample {

@@ -7,11 +7,7 @@ mod custom;
 mod delay;
 pub(crate) mod sample;
 pub(crate) mod slow_start;
-#[cfg(test)]
-mod testing;
 mod window;
-
-use std::any::Any;
 
 use aqmlab_core::{Entry, Rate, Span, Time, catalogue};
 
@@ -21,7 +17,7 @@ pub use self::control::{
 };
 
 macro_rules! controls {
-    ($($Control:ident($module:ident::$Params:ident)),+ $(,)?) => {
+    ($($Control:ident($module:ident::$Params:ident $(, $cycle:ident)?)),+ $(,)?) => {
         catalogue! {
             dyn ControlParams;
             what "congestion control", key "algorithm", example "cubic", default "cubic";
@@ -38,19 +34,22 @@ macro_rules! controls {
             Custom(custom::CustomState),
         }
 
-        impl Control {
-            pub fn new(config: &CongestionConfig, setup: &Setup) -> Self {
-                let control = config.build(setup);
-                $( if (&*control as &dyn Any).is::<$module::$Control>() {
-                    let control: Box<dyn Any> = control;
-                    let control = control.downcast().expect("its type was compared");
-                    return Control::$Control(*control);
-                } )+
-                Control::Custom(custom::CustomState::new(control))
+        $( impl ControlParams for $module::$Params {
+            fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+                Box::new($module::$Control::new(self, setup))
             }
-        }
+            $( fn cycle(&self, window: f64, rtt: f64, acknowledged: u64) -> Option<f64> {
+                Some(self.$cycle(window, rtt, acknowledged))
+            } )?
+        } )+
 
         impl Control {
+            pub fn new(config: &CongestionConfig, setup: &Setup) -> Self {
+                $( if let Some(params) = config.downcast_ref::<$module::$Params>() {
+                    return Control::$Control($module::$Control::new(params, setup));
+                } )+
+                Control::Custom(custom::CustomState::new(config.build(setup)))
+            }
             /// Gives a steered control another window and rate; false for all others.
             pub fn steer(&mut self, config: &CongestionConfig, mss: u64) -> bool {
                 match (self, config.downcast_ref::<steered::SteeredParams>()) {
@@ -86,16 +85,16 @@ macro_rules! controls {
     };
 }
 
-// One line a congestion control.
+// One line a congestion control; with the method of its parameters for [`ControlParams::cycle`].
 controls! {
-    Reno(reno::RenoParams),
-    Cubic(cubic::CubicParams),
+    Reno(reno::RenoParams, cycle),
+    Cubic(cubic::CubicParams, cycle),
     Vegas(vegas::VegasParams),
     Westwood(westwood::WestwoodParams),
     Compound(compound::CompoundParams),
     Ledbat(ledbat::LedbatParams),
     LedbatPp(ledbat_pp::LedbatPpParams),
-    Scalable(scalable::ScalableParams),
+    Scalable(scalable::ScalableParams, cycle),
     HighSpeed(highspeed::HighSpeedParams),
     Dctcp(dctcp::DctcpParams),
     Prague(prague::PragueParams),
@@ -112,24 +111,8 @@ impl Control {
     /// True if it does not pace, and segments sent while others are in flight do not change its
     /// window: the sender then asks once for several segments.
     pub fn sends_bursts(&self) -> bool {
-        use Control::{
-            Compound, Cubic, Dctcp, HighSpeed, Ledbat, LedbatPp, Relentless, Reno, Scalable, Vegas,
-            Westwood,
-        };
-        matches!(
-            self,
-            Reno(_)
-                | Cubic(_)
-                | Vegas(_)
-                | Westwood(_)
-                | Compound(_)
-                | Ledbat(_)
-                | LedbatPp(_)
-                | Scalable(_)
-                | HighSpeed(_)
-                | Dctcp(_)
-                | Relentless(_)
-        )
+        use Control::{Bbr, Bbr3, Cbr, Custom, Prague, Steered};
+        !matches!(self, Prague(_) | Bbr(_) | Bbr3(_) | Cbr(_) | Steered(_) | Custom(_))
     }
 }
 
@@ -142,9 +125,9 @@ pub fn entries() -> Vec<Entry> {
 mod tests {
     use aqmlab_core::{Params, Result, Value};
 
-    use super::testing::{ack, transport};
     use super::*;
     use crate::TcpParams;
+    use crate::testing::{ack, transport};
 
     /// RFC 5681, section 4.1. BBR and Prague pace data after an idle time and have rules of their
     /// own (Linux exempts all with `cong_control`); a constant rate has none. A steered window grows
@@ -167,6 +150,32 @@ mod tests {
             assert!(!restarts || control.window() == 10_000, "{}: it shrinks only", entry.name);
             control.set_ssthresh(30_000);
             assert!(!restarts || control.ssthresh() == 30_000, "{}", entry.name);
+        }
+    }
+
+    /// RFC 5681, section 3.1; RFC 3168, section 6.1.2. Relentless grows in recoveries, Prague with
+    /// marks, and BBR has rules of its own.
+    #[test]
+    fn windows_grow_neither_in_recovery_nor_with_an_echo_nor_by_sack_alone() {
+        let others = ["bbr", "bbr3", "prague", "relentless"];
+        for entry in entries().into_iter().filter(|entry| !others.contains(&entry.name)) {
+            let config = CongestionConfig::named(entry.name).unwrap();
+            let mut control = Control::new(&config, &transport().setup(10_000, 0));
+            let rtt = Some(Span::from_millis(100));
+            let data = AckSample { rtt, prior_in_flight: 10_000, ..ack(1000) };
+            for sample in [
+                AckSample { in_recovery: true, ..data },
+                AckSample { ece: true, ..data },
+                AckSample { acked: 0, sacked: 1000, ..data },
+            ] {
+                let before = control.window();
+                control.on_ack(&sample);
+                assert_eq!(control.window(), before, "{}: {sample:?}", entry.name);
+            }
+            let before = control.window();
+            control.on_ack(&data);
+            let grows = ["reno", "cubic"].contains(&entry.name);
+            assert!(control.window() > before || !grows, "{}", entry.name);
         }
     }
 

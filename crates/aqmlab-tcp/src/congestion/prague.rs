@@ -52,10 +52,7 @@ pub use whole::Rounding;
 use whole::Whole;
 
 use super::bbr_parts::Wire;
-use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    Setup,
-};
+use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup};
 use super::dctcp::Marks;
 use super::slow_start::SlowStartKind;
 use super::window::Window;
@@ -86,12 +83,6 @@ params! {
 impl Component for PragueParams {
     const NAME: &'static str = "prague";
     const SUMMARY: &'static str = "DCTCP for the Internet: paced, less dependent on the RTT (L4S)";
-}
-
-impl ControlParams for PragueParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Prague::new(self, setup))
-    }
 }
 
 /// MINIMUM_RATE of version 0.7, bit/s.
@@ -259,7 +250,7 @@ impl CongestionControl for Prague {
     }
 
     fn on_undo(&mut self) {
-        self.window.undo();
+        self.window.on_undo();
         self.whole.jump(self.window.cwnd);
         self.repairs = false;
     }
@@ -267,7 +258,7 @@ impl CongestionControl for Prague {
     #[inline]
     fn window(&self) -> u64 {
         match self.whole.rounding {
-            Rounding::None => self.window.bytes(),
+            Rounding::None => self.window.window(),
             _ => self.whole.bytes() as u64,
         }
     }
@@ -299,16 +290,13 @@ impl CongestionControl for Prague {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{ack, at, event, transport};
 
     fn prague(cwnd: u64) -> Prague {
         let mut prague = Prague::new(&PragueParams::default(), &transport().setup(cwnd, 0));
         prague.window.ssthresh = cwnd;
         prague
-    }
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Span::from_millis(millis)
     }
     /// Acknowledges segments one by one for some round trips of this length, one
     /// in `every` with CE; reductions come as the sender has them, once a round.

@@ -21,10 +21,7 @@
 
 use aqmlab_core::{Component, params};
 
-use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    Setup,
-};
+use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup};
 use super::slow_start::SlowStartKind;
 use super::window::Window;
 
@@ -40,12 +37,6 @@ impl Component for RelentlessParams {
     const NAME: &'static str = "relentless";
     const SUMMARY: &'static str =
         "Reno's growth; the window shrinks by the number of lost segments (Mathis 2009)";
-}
-
-impl ControlParams for RelentlessParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Relentless::new(self, setup))
-    }
 }
 
 /// The state of Relentless.
@@ -67,7 +58,7 @@ impl CongestionControl for Relentless {
         let no_room = if sample.in_loss { 0 } else { sample.lost } + sample.ce_bytes;
         if no_room > 0 {
             window.cwnd = (window.cwnd - no_room as f64).max(2.0 * window.mss);
-            window.ssthresh = window.bytes();
+            window.ssthresh = window.window();
         }
         if window.in_slow_start() {
             if Window::counts(sample) {
@@ -89,7 +80,7 @@ impl CongestionControl for Relentless {
     }
 
     fn on_undo(&mut self) {
-        self.window.undo();
+        self.window.on_undo();
     }
 
     fn on_idle(&mut self, restart_window: u64) {
@@ -98,7 +89,7 @@ impl CongestionControl for Relentless {
 
     #[inline]
     fn window(&self) -> u64 {
-        self.window.bytes()
+        self.window.window()
     }
     fn set_ssthresh(&mut self, ssthresh: u64) {
         self.window.set_ssthresh(ssthresh);
@@ -114,8 +105,8 @@ impl CongestionControl for Relentless {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{ack, event, transport};
 
     fn relentless() -> Relentless {
         Relentless::new(&RelentlessParams::default(), &transport().setup(10_000, 0))

@@ -12,12 +12,9 @@
 
 use aqmlab_core::{Component, params};
 
-use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    Setup,
-};
+use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup};
 use super::slow_start::SlowStartKind;
-use super::window::{Window, by_window};
+use super::window::{Window, by_field};
 
 params! {
     /// Parameters of Scalable TCP.
@@ -39,14 +36,10 @@ impl Component for ScalableParams {
         "windows that grow and shrink by a share of themselves (Kelly 2003)";
 }
 
-impl ControlParams for ScalableParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Scalable::new(self, setup))
-    }
-
+impl ScalableParams {
     /// The same number of round trips for windows of any size.
-    fn cycle(&self, _window: f64, rtt: f64, _acknowledged: u64) -> Option<f64> {
-        Some(-libm::log(1.0 - self.decrease) / libm::log(1.0 + self.increase) * rtt)
+    pub(super) fn cycle(&self, _window: f64, rtt: f64, _acknowledged: u64) -> f64 {
+        -libm::log(1.0 - self.decrease) / libm::log(1.0 + self.increase) * rtt
     }
 }
 
@@ -83,13 +76,13 @@ impl CongestionControl for Scalable {
         self.window.reduce(event, self.window.in_use(event) * (1.0 - lost));
     }
 
-    by_window!();
+    by_field!(window);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{ack, event, transport};
 
     /// The time between two losses does not depend on the window: it takes
     /// ln(8/7) / 0.01 windows' worth of acknowledgements less a little, 13.4

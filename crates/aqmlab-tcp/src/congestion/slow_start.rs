@@ -242,8 +242,8 @@ impl SlowStart {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ack, transport};
     use super::*;
+    use crate::testing::{ack, transport};
 
     fn slow_start(kind: SlowStartKind) -> SlowStart {
         SlowStart::new(kind, &transport().setup(10_000, 0))

@@ -15,10 +15,7 @@
 
 use aqmlab_core::{Bytes, Component, Error, Limit, Rate, Result, Span, params};
 
-use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    Setup,
-};
+use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup};
 
 params! {
     /// Parameters of a steered sender.
@@ -52,12 +49,6 @@ impl Component for SteeredParams {
             }
             _ => Ok(()),
         }
-    }
-}
-
-impl ControlParams for SteeredParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Steered::new(self, setup))
     }
 }
 

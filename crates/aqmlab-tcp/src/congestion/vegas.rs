@@ -30,11 +30,9 @@
 
 use aqmlab_core::{Component, Error, Result, Span, params};
 
-use super::control::{
-    AckSample, CongestionControl, CongestionEvent, ControlParams, ExternalControl, Setup,
-};
+use super::control::{AckSample, CongestionControl, CongestionEvent, Setup};
 use super::slow_start::SlowStartKind;
-use super::window::{Window, by_window};
+use super::window::{Window, by_field};
 
 params! {
     /// Parameters of Vegas.
@@ -59,12 +57,6 @@ impl Component for VegasParams {
         }
         let allowed = format!("at most beta = {}", self.beta);
         Err(Error::not_allowed(self.alpha, allowed).at("alpha"))
-    }
-}
-
-impl ControlParams for VegasParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Vegas::new(self, setup))
     }
 }
 
@@ -104,11 +96,11 @@ impl Vegas {
         if window.in_slow_start() {
             if self.diff > self.params.gamma {
                 window.cwnd = window.cwnd.min((target + 1.0) * window.mss);
-                window.ssthresh = window.ssthresh.min(window.bytes().saturating_sub(1));
+                window.ssthresh = window.ssthresh.min(window.window().saturating_sub(1));
             }
         } else if self.diff > self.params.beta {
             window.cwnd -= window.mss;
-            window.ssthresh = window.ssthresh.min(window.bytes().saturating_sub(1));
+            window.ssthresh = window.ssthresh.min(window.window().saturating_sub(1));
         } else if self.diff < self.params.alpha {
             window.cwnd += window.mss;
         }
@@ -149,7 +141,7 @@ impl CongestionControl for Vegas {
         self.whole_round = false;
     }
 
-    by_window!();
+    by_field!(window);
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         see("diff", self.diff);
     }
@@ -157,27 +149,14 @@ impl CongestionControl for Vegas {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ack, transport};
     use super::*;
+    use crate::testing::{ack, round, transport};
 
-    const BASE: u64 = 100;
-
-    /// A round of the whole window with this round-trip time in milliseconds.
-    fn round(vegas: &mut Vegas, rtt: f64) {
-        for number in 0..vegas.window() / 1000 {
-            vegas.on_ack(&AckSample {
-                rtt: Some(Span::from_secs_f64(rtt / 1e3)),
-                min_rtt: Some(Span::from_millis(BASE)),
-                round_start: number == 0,
-                ..ack(1000)
-            });
-        }
-    }
     fn in_avoidance(segments: u64) -> Vegas {
         let params = VegasParams::default();
         let mut vegas = Vegas::new(&params, &transport().setup(segments * 1000, 0));
         vegas.window.ssthresh = 0;
-        round(&mut vegas, BASE as f64);
+        round(&mut vegas, 100.0);
         vegas.window.cwnd = (segments * 1000) as f64;
         vegas.whole_round = false;
         vegas
@@ -223,7 +202,7 @@ mod tests {
         for expected in [3000, 3666] {
             vegas.on_ack(&AckSample {
                 rtt: Some(Span::from_secs(1)),
-                min_rtt: Some(Span::from_millis(BASE)),
+                min_rtt: Some(Span::from_millis(100)),
                 round_start: true,
                 ..ack(2000)
             });

@@ -17,11 +17,9 @@
 
 use aqmlab_core::{Component, Span, Time, params};
 
-use super::control::{
-    AckSample, CongestionControl, CongestionEvent, ControlParams, ExternalControl, Setup,
-};
+use super::control::{AckSample, CongestionControl, CongestionEvent, Setup};
 use super::slow_start::SlowStartKind;
-use super::window::{Window, by_window};
+use super::window::{Window, by_field};
 
 params! {
     /// Parameters of Westwood+.
@@ -40,12 +38,6 @@ impl Component for WestwoodParams {
     const NAME: &'static str = "westwood";
     const SUMMARY: &'static str =
         "Westwood+: Reno that reduces to the estimated bandwidth-delay product (Grieco 2004)";
-}
-
-impl ControlParams for WestwoodParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Westwood::new(self, setup))
-    }
 }
 
 /// The state of Westwood+.
@@ -114,7 +106,7 @@ impl CongestionControl for Westwood {
         self.window.reduce(event, kept.min(self.window.cwnd));
     }
 
-    by_window!();
+    by_field!(window);
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         see("bandwidth_bps", self.bandwidth * 8.0);
     }
@@ -123,8 +115,8 @@ impl CongestionControl for Westwood {
 #[cfg(test)]
 mod tests {
     use super::super::Congestion;
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{ack, event, transport};
 
     /// Acknowledges a segment each `gap` milliseconds for `count` segments.
     fn acknowledge(westwood: &mut Westwood, from: u64, gap: u64, count: u64) {

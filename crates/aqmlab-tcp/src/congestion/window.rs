@@ -53,9 +53,13 @@ impl Window {
         }
     }
 
+    /// In bytes.
     #[inline]
-    pub fn bytes(&self) -> u64 {
+    pub fn window(&self) -> u64 {
         self.cwnd as u64
+    }
+    pub fn ssthresh(&self) -> u64 {
+        self.ssthresh
     }
     /// In segments.
     #[inline]
@@ -64,16 +68,16 @@ impl Window {
     }
     #[inline]
     pub fn in_slow_start(&self) -> bool {
-        self.bytes() < self.ssthresh
+        self.window() < self.ssthresh
     }
 
     /// An acknowledgement in slow start; the window grows if it held the sender
     /// back.
     pub fn slow_start(&mut self, sample: &AckSample) {
-        let step = self.slow_start.on_ack(sample, self.bytes());
+        let step = self.slow_start.on_ack(sample, self.window());
         self.cwnd += step.growth as f64;
         if step.exit {
-            self.ssthresh = self.bytes();
+            self.ssthresh = self.window();
         }
     }
 
@@ -102,7 +106,7 @@ impl Window {
     }
 
     /// The last reduction had no reason (RFC 5682, section 3).
-    pub fn undo(&mut self) {
+    pub fn on_undo(&mut self) {
         self.cwnd = self.cwnd.max(self.before.0);
         self.ssthresh = self.ssthresh.max(self.before.1);
     }
@@ -122,28 +126,28 @@ impl Window {
     }
 }
 
-/// The methods that a control leaves to its `window`.
-macro_rules! by_window {
-    () => {
+/// The methods that a control leaves to a field: its [`Window`], or the control that it extends.
+macro_rules! by_field {
+    ($field:ident) => {
         fn on_undo(&mut self) {
-            self.window.undo();
+            self.$field.on_undo();
         }
         fn on_idle(&mut self, restart_window: u64) {
-            self.window.on_idle(restart_window);
+            self.$field.on_idle(restart_window);
         }
         fn set_ssthresh(&mut self, ssthresh: u64) {
-            self.window.set_ssthresh(ssthresh);
+            self.$field.set_ssthresh(ssthresh);
         }
         fn on_recovery_exit(&mut self, in_flight: u64) {
-            self.window.on_recovery_exit(in_flight);
+            self.$field.on_recovery_exit(in_flight);
         }
         #[inline]
         fn window(&self) -> u64 {
-            self.window.bytes()
+            self.$field.window()
         }
         fn ssthresh(&self) -> u64 {
-            self.window.ssthresh
+            self.$field.ssthresh()
         }
     };
 }
-pub(super) use by_window;
+pub(super) use by_field;

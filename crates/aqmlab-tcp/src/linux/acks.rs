@@ -3,7 +3,7 @@
 use aqmlab_core::Time;
 
 use super::LinuxSender;
-use super::control::Event;
+use super::control::{Algorithm, Event};
 use super::state::{INFINITE, REORDERING, Rate};
 use crate::connection::ConnState;
 use crate::segment::Ack;
@@ -108,14 +108,9 @@ impl LinuxSender {
         state.cwnd_stamp = state.jiffies;
         state.last_sent = state.jiffies;
         self.pending = None;
-        self.control.init(&mut self.state);
-        if let Some(external) = self.control.as_external() {
-            external.on_connected(&mut self.state, now);
-        }
+        self.control.start(&mut self.state, now);
         if !self.control.has_rate() {
-            let (slow_start, avoidance) =
-                (self.sysctl.pacing_slow_start, self.sysctl.pacing_avoidance);
-            self.state.update_pacing_rate(slow_start, avoidance);
+            self.state.update_pacing_rate();
         }
         self.has_written = self.state.written > 1;
         if self.has_written && self.conn.is_finite() {
@@ -149,7 +144,7 @@ impl LinuxSender {
             flags |= flag::UNA_ADVANCED;
             self.state.timeouts = 0;
         }
-        let marked = self.take_marks(ack);
+        let marked = self.state.take_marks(ack.ce);
         let ece = marked.packets > 0 || (ack.ece && self.state.ecn && !self.state.accurate);
         let mut report = self.control.as_external().is_some().then(|| self.begin_report(ack));
         let slow = ack.window != self.state.window || ece || !ack.sack.is_empty();
@@ -295,7 +290,7 @@ impl LinuxSender {
                 self.state.cwnd_stamp = self.state.jiffies;
             }
         }
-        self.state.update_pacing_rate(self.sysctl.pacing_slow_start, self.sysctl.pacing_avoidance);
+        self.state.update_pacing_rate();
     }
 
     /// The state machine hears of an event.

@@ -3,7 +3,7 @@
 use aqmlab_core::Time;
 use aqmlab_core::time::NANOS_PER_SEC;
 
-use super::control::LinuxControl;
+use super::control::{Algorithm, LinuxControl};
 use super::{LinuxSender, Sysctl};
 use crate::connection::ConnState;
 use crate::params::{EcnMode, TcpParams};
@@ -20,13 +20,15 @@ impl LinuxSender {
         self.sysctl = Sysctl::new(params);
         let is_open = self.conn.state == ConnState::Established;
         let is_same = params.congestion_control == before.congestion_control;
-        if !is_same && !self.control.steer(&mut self.state, params) {
+        let external = self.control.as_external().filter(|_| !is_same);
+        let is_steered = external.is_some_and(|external| external.steer(&mut self.state, params));
+        if !is_same && !is_steered {
             self.restart_control(now, params, seed, is_open);
         }
+        self.state.pacing_percent = (params.pacing_slow_start, params.pacing_avoidance);
         if !self.control.has_rate() {
             self.state.paces = params.pacing;
-            let (slow_start, avoidance) = (params.pacing_slow_start, params.pacing_avoidance);
-            self.state.update_pacing_rate(slow_start, avoidance);
+            self.state.update_pacing_rate();
         }
         self.pace_again();
         if is_open {
@@ -36,7 +38,7 @@ impl LinuxSender {
 
     fn restart_control(&mut self, now: Time, params: &TcpParams, seed: u64, is_open: bool) {
         if !is_open {
-            self.control = LinuxControl::new(params, seed);
+            self.control = LinuxControl::new(params, &params.first_setup(seed));
             return;
         }
         // A control without a window: the next one starts with the data in flight.
@@ -45,12 +47,9 @@ impl LinuxSender {
         }
         let mut setup = params.setup(self.cwnd(), seed);
         setup.initial_ssthresh = self.ssthresh();
-        self.control = LinuxControl::with(params, &setup);
+        self.control = LinuxControl::new(params, &setup);
         self.state.prior_ssthresh = 0;
-        self.control.init(&mut self.state);
-        if let Some(external) = self.control.as_external() {
-            external.on_connected(&mut self.state, now);
-        }
+        self.control.start(&mut self.state, now);
     }
 
     /// A segment that waits leaves at the new rate, if it is higher.

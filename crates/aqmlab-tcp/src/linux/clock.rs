@@ -16,7 +16,7 @@ const PLACES: u64 = 63;
 const LEVELS: u32 = 8;
 
 /// Offset of the host's clocks from the simulation's.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     offset: u64,
     jiffies: u64,

@@ -5,6 +5,7 @@ use aqmlab_core::Span;
 
 use super::LinuxSender;
 use super::acks::{Sacked, flag};
+use super::control::Algorithm;
 use super::state::Rate;
 use crate::congestion::{AckSample, RateSample};
 use crate::segment::{Ack, CeCount};
@@ -27,21 +28,6 @@ impl Report {
 }
 
 impl LinuxSender {
-    /// Counts the marks of accurate ECN; returns the new ones. An acknowledgement that was
-    /// overtaken reports none.
-    #[inline]
-    pub(super) fn take_marks(&mut self, ack: &Ack) -> CeCount {
-        let state = &mut self.state;
-        if !state.accurate || ack.ce.packets <= state.marked.packets {
-            return CeCount::default();
-        }
-        let packets = ack.ce.packets - state.marked.packets;
-        let bytes = ack.ce.bytes - state.marked.bytes;
-        state.marked = ack.ce;
-        state.delivered_ce += packets;
-        CeCount { packets, bytes }
-    }
-
     #[cold]
     #[inline(never)]
     pub(super) fn begin_report(&self, ack: &Ack) -> Report {
@@ -114,7 +100,7 @@ impl LinuxSender {
         sample.total_lost = state.lost * mss;
         sample.in_flight = u64::from(state.in_flight()) * mss;
         sample.rtt = u64::try_from(rate.rtt).ok().map(Span::from_micros);
-        sample.smoothed_rtt = (state.srtt8 > 0).then(|| Span::from_micros(state.srtt8 >> 3));
+        sample.smoothed_rtt = state.srtt();
         sample.window_limited = state.is_cwnd_limited();
         sample.rate = rate_sample;
         if let Some(external) = self.control.as_external() {
@@ -150,9 +136,7 @@ impl LinuxSender {
         external.report_pending();
         external.apply(&mut self.state);
         if !external.has_rate() {
-            let (slow_start, avoidance) =
-                (self.sysctl.pacing_slow_start, self.sysctl.pacing_avoidance);
-            self.state.update_pacing_rate(slow_start, avoidance);
+            self.state.update_pacing_rate();
         }
     }
 }

@@ -14,7 +14,7 @@
 mod acks;
 mod change;
 mod clock;
-mod control;
+pub(crate) mod control;
 mod external;
 mod memory;
 mod offload;
@@ -62,8 +62,6 @@ struct Sysctl {
     forgets: bool,
     frto: bool,
     after_idle: bool,
-    pacing_slow_start: u64,
-    pacing_avoidance: u64,
     codepoint: Codepoint,
 }
 
@@ -78,8 +76,6 @@ impl Sysctl {
             forgets: params.stack == Stack::Linux54,
             frto: params.frto,
             after_idle: params.window_validation == WindowValidation::Rfc2861,
-            pacing_slow_start: params.pacing_slow_start,
-            pacing_avoidance: params.pacing_avoidance,
             codepoint: params.ecn_codepoint,
         }
     }
@@ -90,9 +86,9 @@ impl Sysctl {
 pub(crate) struct LinuxSender {
     pub conn: Connection,
     clock: Clock,
-    state: State,
+    pub state: State,
     queue: Queue,
-    control: LinuxControl,
+    pub control: LinuxControl,
     sysctl: Sysctl,
     /// Buffer for what the application writes.
     memory: Option<Memory>,
@@ -122,14 +118,14 @@ pub(crate) struct LinuxSender {
     known: [(u64, u64); 4],
 
     /// Lost segments, for logs.
-    losses: Losses,
+    pub losses: Losses,
 }
 
 impl LinuxSender {
     /// A sender of `bytes` bytes, or of data without end. The parameters are those of a
     /// [`machine`](TcpParams::machine) of Linux.
     pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
-        let control = LinuxControl::new(params, seed);
+        let control = LinuxControl::new(params, &params.first_setup(seed));
         let mss = params.mss.get();
         let window = (params.in_bytes(params.initial_window) / mss).max(1) as u32;
         let ssthresh = match params.initial_ssthresh {
@@ -144,6 +140,7 @@ impl LinuxSender {
         state.accurate = params.ecn == EcnMode::Accurate;
         state.has_timestamps = params.timestamps;
         state.paces = params.pacing;
+        state.pacing_percent = (params.pacing_slow_start, params.pacing_avoidance);
         let mut sender = LinuxSender {
             conn: Connection::new(bytes),
             clock: Clock::somewhere(seed),
@@ -171,34 +168,6 @@ impl LinuxSender {
         };
         sender.fill();
         sender
-    }
-
-    /// The kernel's clocks are at this place: where in a jiffy, and in which of the timer
-    /// wheel.
-    pub fn set_clock(&mut self, phase: Span, jiffies: u64) {
-        self.clock = Clock::new(phase, jiffies);
-    }
-    /// The application writes so many bytes at a time.
-    pub fn set_write_size(&mut self, bytes: u64) {
-        self.conn.write = bytes;
-    }
-    /// BBR enters ProbeBW in these phases.
-    pub fn set_phases(&mut self, phases: &[u8]) {
-        if let LinuxControl::Bbr(bbr) = &mut self.control {
-            bbr.take_phases(phases);
-        }
-    }
-
-    /// Returns how often BBR has entered ProbeBW.
-    pub fn phases_drawn(&self) -> usize {
-        match &self.control {
-            LinuxControl::Bbr(bbr) => bbr.phases_drawn(),
-            _ => 0,
-        }
-    }
-    /// Whether the timer that runs out then is in jiffies; pacing's is not.
-    pub fn is_due_in_jiffies(&self, at: Time) -> bool {
-        self.looked_at.is_some_and(|jiffy| self.clock.begin(jiffy) <= at)
     }
 
     /// Sets the current time.
@@ -259,27 +228,11 @@ impl LinuxSender {
     pub fn ssthresh(&self) -> u64 {
         self.threshold(self.state.ssthresh)
     }
-    /// Threshold as recorded: outside of reductions at least three quarters of the window.
-    pub fn current_ssthresh(&self) -> u64 {
-        self.threshold(self.state.current_ssthresh())
-    }
     fn threshold(&self, segments: u32) -> u64 {
         match segments {
             state::INFINITE => u64::MAX / 4,
             segments => u64::from(segments) * u64::from(self.state.mss),
         }
-    }
-    pub fn srtt(&self) -> Option<Span> {
-        (self.state.srtt8 > 0).then(|| Span::from_micros(self.state.srtt8 >> 3))
-    }
-    pub fn rto(&self) -> Span {
-        Span::from_millis(self.state.rto)
-    }
-    pub fn min_rtt(&self) -> Option<Span> {
-        (self.state.srtt8 > 0).then(|| Span::from_micros(self.state.min_rtt()))
-    }
-    pub fn rtt_variation(&self) -> Option<Span> {
-        (self.state.srtt8 > 0).then(|| Span::from_micros(self.state.mdev / 4))
     }
     pub fn congestion_state(&self) -> CongestionState {
         match self.state.ca_state {
@@ -311,23 +264,6 @@ impl LinuxSender {
         assert_eq!((state.packets_out, state.lost_out), found, "packets, lost: {self:?}");
         assert!(state.retrans_out >= count(tag::RETRANSMITTED), "{self:?}");
     }
-    pub fn bytes_in_flight(&self) -> u64 {
-        u64::from(self.state.in_flight()) * u64::from(self.state.mss)
-    }
-    pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        self.control.observe(see);
-    }
-    pub fn is_cloneable(&self) -> bool {
-        self.control.is_cloneable()
-    }
-    pub fn samples(&mut self) -> Option<&mut crate::congestion::Samples> {
-        self.control.samples()
-    }
-    /// Returns the losses since the last call.
-    pub fn take_losses(&mut self) -> Vec<(u64, u32)> {
-        self.losses.take()
-    }
-
     /// Returns the next segment to be sent now: call until `None`.
     #[inline(never)] // with this in it, the poll of all senders would go through memory
     pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
@@ -340,6 +276,43 @@ impl LinuxSender {
             self.end_writing();
         }
         self.outbox.pop_front()
+    }
+}
+
+/// Properties of a host with Linux's sender that otherwise follow from the seed.
+#[derive(Debug)]
+pub struct Kernel<'a>(pub(crate) &'a mut LinuxSender);
+
+impl Kernel<'_> {
+    /// Sets the clocks: the elapsed part of a jiffy, and the position in the timer wheel.
+    pub fn set_clock(&mut self, phase: Span, jiffies: u64) {
+        self.0.clock = Clock::new(phase, jiffies);
+    }
+    /// Sets the phases of the gain cycle in which BBR enters ProbeBW.
+    pub fn set_phases(&mut self, phases: &[u8]) {
+        if let LinuxControl::Bbr(bbr) = &mut self.0.control {
+            bbr.phases = phases.iter().copied().collect();
+        }
+    }
+    /// Sets the number of bytes that the application writes at a time.
+    pub fn set_write_size(&mut self, bytes: u64) {
+        self.0.conn.write = bytes;
+    }
+    /// Returns how often BBR has entered ProbeBW.
+    pub fn phases_drawn(&self) -> usize {
+        match &self.0.control {
+            LinuxControl::Bbr(bbr) => bbr.drawn,
+            _ => 0,
+        }
+    }
+    /// Whether the timer that expires at this time is in jiffies; pacing's is not.
+    pub fn is_due_in_jiffies(&self, at: Time) -> bool {
+        self.0.looked_at.is_some_and(|jiffy| self.0.clock.begin(jiffy) <= at)
+    }
+    /// Returns the threshold in bytes as the kernel reports it (`tcp_current_ssthresh`): outside of
+    /// reductions at least three quarters of the window.
+    pub fn current_ssthresh(&self) -> u64 {
+        self.0.threshold(self.0.state.current_ssthresh())
     }
 }
 

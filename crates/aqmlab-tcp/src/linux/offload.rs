@@ -2,7 +2,7 @@
 //! once, and some wait for more of the window, if that is not far.
 
 use super::LinuxSender;
-use super::control::LinuxControl;
+use super::control::bbr::Bbr;
 use super::state::CaState;
 
 /// The largest packet that the host hands to its device.
@@ -30,10 +30,7 @@ impl LinuxSender {
     /// Segments that are sent at once.
     pub(super) fn segments_at_once(&self) -> u32 {
         let state = &self.state;
-        let least = match &self.control {
-            LinuxControl::Bbr(bbr) => bbr.least_at_once(state),
-            _ => 2,
-        };
+        let least = if self.control.is_bbr() { Bbr::least_at_once(state) } else { 2 };
         let mut bytes = state.pacing_rate >> PACING_SHIFT;
         let far = state.min_rtt() >> RTT_SHIFT;
         if far < 32 && !self.sysctl.forgets {

@@ -4,7 +4,7 @@ use aqmlab_core::Ecn;
 
 use super::LinuxSender;
 use super::acks::Retransmissions;
-use super::control::Event;
+use super::control::{Algorithm, Event};
 use super::segment_queue::{Segment, tag};
 use super::state::{CaState, Pending};
 use crate::congestion::SentSample;
@@ -84,7 +84,7 @@ impl LinuxSender {
         }
         if sent > 0 {
             if self.state.in_reduction() {
-                self.state.prr_out += sent;
+                self.state.prr.on_sent(u64::from(sent));
             }
             if amount != Amount::Probe {
                 self.schedule_probe(false);
@@ -153,19 +153,9 @@ impl LinuxSender {
             self.report_sent(u64::from(len), again);
         }
         let capable = self.state.ecn && (!again || self.control.needs_ecn());
-        self.outbox.push_back(DataSegment {
-            seq,
-            len,
-            syn: false,
-            retransmission: again,
-            push: self.conn.ends_write(seq, len),
-            sent_at: self.clock.time(at),
-            echo: self.conn.echo,
-            ecn: if capable { self.sysctl.codepoint.into() } else { Ecn::NotEct },
-            cwr,
-        });
-        self.conn.stats.segments_sent += 1;
-        self.conn.stats.retransmissions += u64::from(again);
+        let ecn = if capable { self.sysctl.codepoint.into() } else { Ecn::NotEct };
+        let segment = self.conn.segment(seq, len, self.clock.time(at), again);
+        self.outbox.push_back(DataSegment { ecn, cwr, ..segment });
     }
 
     /// Reports a segment to a control that is not the kernel's.
@@ -271,7 +261,7 @@ impl LinuxSender {
                     break;
                 }
                 if self.state.in_reduction() {
-                    self.state.prr_out += 1;
+                    self.state.prr.on_sent(1);
                 }
                 restart |= place == first && self.pending != Some(Pending::Reordering);
             }

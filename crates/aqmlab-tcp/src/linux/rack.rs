@@ -3,6 +3,7 @@
 use super::LinuxSender;
 use super::acks::flag;
 use super::clock::jiffies_of;
+use super::control::Algorithm;
 use super::segment_queue::{Segment, tag};
 use super::state::{CaState, Pending, Rate};
 use crate::congestion::LostSegment;

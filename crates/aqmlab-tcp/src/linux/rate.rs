@@ -17,7 +17,6 @@ impl LinuxSender {
         segment.flight_began = state.flight_began;
         segment.delivered_at = state.delivered_at;
         segment.delivered = state.delivered;
-        segment.delivered_ce = state.delivered_ce;
         segment.app_limited = state.app_limited != 0;
         segment.lost = state.lost as u32;
         segment.in_flight = state.in_flight() + 1;
@@ -38,7 +37,6 @@ impl LinuxSender {
             rate.prior_delivered = segment.delivered;
             rate.prior_at = segment.delivered_at;
             rate.app_limited = segment.app_limited;
-            rate.retransmitted = segment.has(tag::AGAIN);
             rate.prior_lost = segment.lost;
             rate.tx_in_flight = segment.in_flight;
             rate.last_end = segment.end();

@@ -119,7 +119,7 @@ impl ReportedBlocks {
 }
 
 /// The state, in jiffies.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct DelayedAck {
     clock: Clock,
     least: u64,
@@ -155,22 +155,11 @@ impl DelayedAck {
             clock: Clock::new(Span::ZERO, 0),
             least: (params.ack_delay.as_nanos() / 1_000_000).max(1),
             most_quick: params.quick_acks,
-            delay: 0,
-            quick: 0,
-            last: 0,
             segment: 536,
             mss: params.mss.get(),
             sack: params.sends_sack(),
-            pushed: false,
-            timer: None,
-            armed: Time::ZERO,
-            blocks: ReportedBlocks::default(),
-            compressed: 0,
-            duplicates: 0,
-            duplicates_of: 0,
-            syn_at: Time::ZERO,
             window: u64::MAX,
-            rtt: None,
+            ..DelayedAck::default()
         }
     }
 
@@ -349,6 +338,7 @@ impl DelayedAck {
 mod tests {
     use super::*;
     use crate::params::Profile;
+    use crate::testing::at;
 
     const SEGMENT: Arrival = Arrival {
         len: 1448,
@@ -363,8 +353,15 @@ mod tests {
     fn acks() -> DelayedAck {
         DelayedAck::new(&TcpParams::of_profile(Profile::Linux6).unwrap())
     }
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Span::from_millis(millis)
+    /// After sixteen segments from this time on, each acknowledged at once.
+    fn after_quick_acks(millis: u64) -> DelayedAck {
+        let mut acks = acks();
+        acks.on_syn(at(0));
+        for n in 0..16 {
+            assert_eq!(acks.on_data(at(millis + n), SEGMENT, room), Due::Now, "segment {n}");
+            acks.on_sent();
+        }
+        acks
     }
     fn room() -> Room {
         Room { is_open: true, is_tight: false }
@@ -389,13 +386,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sixteen_are_acknowledged_at_once_and_then_every_second() {
-        let mut acks = acks();
-        acks.on_syn(at(0));
-        for n in 0..16 {
-            assert_eq!(acks.on_data(at(40 + n), SEGMENT, room), Due::Now, "segment {n}");
-            acks.on_sent();
-        }
+    fn after_the_first_sixteen_every_second_is_acknowledged() {
+        let mut acks = after_quick_acks(40);
         assert_eq!(acks.on_data(at(60), SEGMENT, room), Due::At(at(101)), "after 40 jiffies");
         let second = Arrival { unacknowledged: 2896, ..SEGMENT };
         assert_eq!(acks.on_data(at(61), second, room), Due::Now);
@@ -403,12 +395,7 @@ mod tests {
 
     #[test]
     fn the_delay_follows_the_gaps_and_doubles_when_it_was_missed() {
-        let mut acks = acks();
-        acks.on_syn(at(0));
-        for n in 0..16 {
-            acks.on_data(at(100 + n), SEGMENT, room);
-            acks.on_sent();
-        }
+        let mut acks = after_quick_acks(100);
         acks.on_data(at(130), SEGMENT, room);
         acks.on_timeout();
         acks.on_sent();
@@ -418,11 +405,7 @@ mod tests {
 
     #[test]
     fn growth_of_the_window_and_short_segments_are_acknowledged_at_once() {
-        let mut acks = acks();
-        for n in 0..16 {
-            acks.on_data(at(n), SEGMENT, room);
-            acks.on_sent();
-        }
+        let mut acks = after_quick_acks(0);
         assert_eq!(acks.on_data(at(17), Arrival { grew: true, ..SEGMENT }, room), Due::Now);
         acks.on_sent();
         let short = Arrival { len: 200, unacknowledged: 200, ..SEGMENT };
@@ -449,12 +432,7 @@ mod tests {
 
     #[test]
     fn the_fourth_out_of_order_waits_for_those_after_it() {
-        let mut acks = acks();
-        acks.on_syn(at(0));
-        for n in 0..16 {
-            acks.on_data(at(40 + n), SEGMENT, room);
-            acks.on_sent();
-        }
+        let mut acks = after_quick_acks(40);
         for _ in 0..3 {
             assert_eq!(acks.on_gap(at(60), 5000, false), Due::Now);
             acks.on_sent();

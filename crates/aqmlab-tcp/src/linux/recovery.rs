@@ -2,14 +2,16 @@
 
 use super::LinuxSender;
 use super::acks::{Retransmissions, flag};
-use super::control::Event;
+use super::control::{Algorithm, Event};
 use super::segment_queue::tag;
 use super::state::{CaState, INFINITE, Pending, REORDERING};
 use crate::congestion::Congestion;
+use crate::prr::{Progress, Prr};
 
 impl LinuxSender {
     pub(super) fn enter(&mut self, new: CaState) {
         self.control.enter(&mut self.state, new);
+        self.state.ca_state = new;
     }
 
     pub(super) fn machine(
@@ -180,34 +182,27 @@ impl LinuxSender {
         state.probe_end = 0;
         state.cwnd_count = 0;
         state.prior_cwnd = state.cwnd;
-        (state.prr_delivered, state.prr_out) = (0, 0);
         state.cause = cause;
         state.ssthresh = self.control.ssthresh(state);
+        state.prr = Prr::new(u64::from(state.prior_cwnd), u64::from(state.ssthresh), 1);
         state.request_cwr();
     }
 
     /// Reduces the window: in proportion to the delivered data, or by the delivered data once it is
     /// below the threshold.
     pub(super) fn reduce(&mut self, delivered: u32, lost: u32, flags: u32) {
-        let state = &mut self.state;
-        if delivered == 0 || state.prior_cwnd == 0 {
+        if delivered == 0 {
             return;
         }
-        state.prr_delivered += delivered;
-        let room = i64::from(state.ssthresh) - i64::from(state.in_flight());
-        let out = i64::from(state.prr_out);
-        let mut send = if room < 0 {
-            let share = u64::from(state.ssthresh) * u64::from(state.prr_delivered);
-            share.div_ceil(u64::from(state.prior_cwnd)) as i64 - out
-        } else {
-            let mut send = (i64::from(state.prr_delivered) - out).max(i64::from(delivered));
-            if flags & flag::UNA_ADVANCED != 0 && lost == 0 {
-                send += 1;
-            }
-            send.min(room)
-        };
-        send = send.max(i64::from(state.prr_out == 0));
-        state.cwnd = (i64::from(state.in_flight()) + send).max(1) as u32;
+        let state = &mut self.state;
+        // The control may have set another one since the beginning (DCTCP).
+        state.prr.ssthresh = u64::from(state.ssthresh);
+        state.prr.on_ack(Progress {
+            delivered: u64::from(delivered),
+            pipe: u64::from(state.in_flight()),
+            safe: flags & flag::UNA_ADVANCED != 0 && lost == 0,
+        });
+        state.cwnd = (state.prr.cwnd() as u32).max(1);
     }
 
     pub(super) fn end_reduction(&mut self) {

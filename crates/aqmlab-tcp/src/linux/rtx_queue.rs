@@ -2,7 +2,7 @@
 
 use super::LinuxSender;
 use super::acks::{Sacked, flag};
-use super::control::Measured;
+use super::control::Algorithm;
 use super::segment_queue::tag;
 use super::state::Rate;
 
@@ -76,7 +76,7 @@ impl LinuxSender {
         {
             flags |= flag::SET_TIMER;
         }
-        self.control.measured(&mut self.state, &Measured { rtt: rate.rtt });
+        self.control.measured(&mut self.state, rate.rtt);
         flags
     }
 

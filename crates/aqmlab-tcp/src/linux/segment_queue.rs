@@ -22,7 +22,7 @@ pub(crate) mod tag {
 const NONE: u64 = u64::MAX;
 
 /// A segment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Segment {
     pub seq: u64,
     pub len: u32,
@@ -35,7 +35,6 @@ pub(crate) struct Segment {
     pub flight_began: u64,
     pub delivered_at: u64,
     pub delivered: u64,
-    pub delivered_ce: u64,
     /// Segments lost by then, and segments in flight with it.
     pub lost: u32,
     pub in_flight: u32,
@@ -45,21 +44,7 @@ pub(crate) struct Segment {
 
 impl Segment {
     pub fn new(seq: u64, len: u32) -> Self {
-        Segment {
-            seq,
-            len,
-            tags: 0,
-            app_limited: false,
-            sent: 0,
-            flight_began: 0,
-            delivered_at: 0,
-            delivered: 0,
-            delivered_ce: 0,
-            lost: 0,
-            in_flight: 0,
-            earlier: NONE,
-            later: NONE,
-        }
+        Segment { seq, len, earlier: NONE, later: NONE, ..Segment::default() }
     }
     #[inline]
     pub fn end(&self) -> u64 {

@@ -1,9 +1,10 @@
 //! The connection's state, as the congestion controls see it too.
 
-use aqmlab_core::Time;
+use aqmlab_core::{Span, Time};
 
 use super::clock::Extreme;
 use crate::congestion::Congestion;
+use crate::prr::Prr;
 use crate::segment::CeCount;
 
 /// No threshold yet.
@@ -42,7 +43,7 @@ pub(super) enum Pending {
 
 /// RACK's (RFC 8985).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RackState {
+pub(crate) struct RackState {
     /// When the segment was sent that was sent last of those delivered, in microseconds; its end.
     pub sent: u64,
     pub end: u64,
@@ -69,7 +70,6 @@ pub(crate) struct Rate {
     pub acked_sacked: u32,
     pub losses: u32,
     pub app_limited: bool,
-    pub retransmitted: bool,
     /// Lost when that segment was sent, and segments in flight just after it.
     pub prior_lost: u32,
     pub tx_in_flight: u32,
@@ -125,8 +125,8 @@ pub(crate) struct State {
     pub undo_retrans: i32,
     /// The timestamp of the first retransmission, in milliseconds.
     pub retrans_stamp: u64,
-    pub prr_delivered: u32,
-    pub prr_out: u32,
+    /// In segments (RFC 6937).
+    pub prr: Prr,
     pub frto: bool,
     /// Timeouts in a row.
     pub timeouts: u32,
@@ -155,6 +155,8 @@ pub(crate) struct State {
     pub app_limited: u64,
     pub last_sent: u64,
 
+    /// Percent of a window per round-trip time in slow start and later.
+    pub pacing_percent: (u64, u64),
     /// In bytes a second; whether it is kept, and when the next segment may leave.
     pub pacing_rate: u64,
     pub paces: bool,
@@ -248,6 +250,14 @@ impl State {
     pub fn window_end(&self) -> u64 {
         self.una + self.window
     }
+    /// The smoothed round-trip time, once there is one.
+    pub fn srtt(&self) -> Option<Span> {
+        self.measured(self.srtt8 >> 3)
+    }
+    /// A time in microseconds, once there is a measurement.
+    pub fn measured(&self, micros: u64) -> Option<Span> {
+        (self.srtt8 > 0).then(|| Span::from_micros(micros))
+    }
     #[inline]
     pub fn min_rtt(&self) -> u64 {
         self.min_rtt.get()
@@ -259,6 +269,16 @@ impl State {
         if ece && !self.accurate {
             self.delivered_ce += u64::from(segments);
         }
+    }
+    /// Counts the marks of accurate ECN; returns the new ones.
+    #[inline]
+    pub fn take_marks(&mut self, count: CeCount) -> CeCount {
+        if !self.accurate {
+            return CeCount::default();
+        }
+        let marked = self.marked.take(count);
+        self.delivered_ce += marked.packets;
+        marked
     }
     /// Requests CWR in the next new segment, with classic ECN, after a reduction.
     pub fn request_cwr(&mut self) {
@@ -314,7 +334,8 @@ impl State {
         super::clock::jiffies_of((self.srtt8 >> 3) + self.rttvar)
     }
     /// The rate at which others than BBR are paced, if they are (`tcp_update_pacing_rate`).
-    pub fn update_pacing_rate(&mut self, slow_start: u64, avoidance: u64) {
+    pub fn update_pacing_rate(&mut self) {
+        let (slow_start, avoidance) = self.pacing_percent;
         let percent = if self.cwnd < self.ssthresh / 2 { slow_start } else { avoidance };
         let bytes = u64::from(self.mss) * (10_000 << 3) * percent;
         let rate = u128::from(bytes) * u128::from(self.cwnd.max(self.packets_out));

@@ -2,6 +2,7 @@
 
 use super::LinuxSender;
 use super::acks::{Retransmissions, flag};
+use super::control::Algorithm;
 use super::rack::PERSIST;
 use super::segment_queue::tag;
 use super::state::CaState;

@@ -1,6 +1,7 @@
 //! The receiver of the RFCs and of Linux, segment by segment.
 
 use super::*;
+use crate::testing::at;
 
 fn receiver() -> Receiver {
     Receiver::new(&TcpParams::rfc())
@@ -8,10 +9,6 @@ fn receiver() -> Receiver {
 fn segment(number: u64) -> DataSegment {
     DataSegment { seq: number * 1460, len: 1460, ..DataSegment::default() }
 }
-fn at(millis: u64) -> Time {
-    Time::ZERO + Span::from_millis(millis)
-}
-
 #[test]
 fn a_block_too_many_sends_the_compressed_acknowledgement() {
     let params = TcpParams::of_profile(crate::params::Profile::Linux6).unwrap();
@@ -41,38 +38,6 @@ fn a_block_too_many_sends_the_compressed_acknowledgement() {
     receiver.on_segment(at(50), &segment(26));
     let due = at(51) + Span::from_micros(100);
     assert_eq!((receiver.poll(at(50)), receiver.next_timeout()), (None, Some(due)));
-}
-
-#[test]
-fn every_second_segment_is_acknowledged_or_the_timer_does() {
-    let mut receiver = receiver();
-    receiver.on_segment(at(0), &segment(0));
-    assert_eq!(receiver.poll(at(0)), None);
-    assert_eq!(receiver.next_timeout(), Some(at(200)));
-    receiver.on_segment(at(10), &segment(1));
-    assert_eq!(receiver.poll(at(10)).unwrap().ack, 2 * 1460);
-    assert_eq!(receiver.next_timeout(), None);
-    receiver.on_segment(at(20), &segment(2));
-    assert_eq!(receiver.poll(at(20)), None);
-    receiver.on_timeout(at(220));
-    assert_eq!(receiver.poll(at(220)).unwrap().ack, 3 * 1460);
-}
-
-#[test]
-fn a_gap_is_reported_at_once_and_so_is_its_end() {
-    let mut receiver = receiver();
-    receiver.on_segment(at(0), &segment(1));
-    let ack = receiver.poll(at(0)).unwrap();
-    assert_eq!((ack.ack, ack.sack.as_slice()), (0, &[(1460, 2920)][..]));
-    receiver.on_segment(at(1), &segment(4));
-    receiver.on_segment(at(2), &segment(2));
-    let ack = receiver.poll(at(2)).unwrap();
-    assert_eq!(ack.sack.as_slice(), [(1460, 4380), (5840, 7300)], "the latest first");
-    receiver.on_segment(at(3), &segment(0));
-    assert_eq!(receiver.poll(at(3)).unwrap().ack, 4380);
-    receiver.on_segment(at(4), &segment(3));
-    let ack = receiver.poll(at(4)).unwrap();
-    assert_eq!((ack.ack, ack.sack.is_empty()), (7300, true));
 }
 
 /// RFC 2018, section 3: 40 bytes of options hold four blocks, or three and timestamps.
@@ -120,68 +85,6 @@ fn a_hole_is_open_from_the_first_that_arrives_beyond_it() {
     assert_eq!(held_up(50, 7), Span::from_millis(30));
     held_up(60, 3);
     assert_eq!(held_up(61, 5), Span::ZERO);
-}
-
-fn marked(number: u64) -> DataSegment {
-    DataSegment { ecn: Ecn::Ce, ..segment(number) }
-}
-
-/// RFC 3168, section 6.1.3.
-#[test]
-fn ece_is_set_until_cwr_comes() {
-    let params = TcpParams { ecn: EcnMode::Classic, delayed_ack: 1, ..TcpParams::rfc() };
-    let mut receiver = Receiver::new(&params);
-    let mut ece = |segment: DataSegment| {
-        receiver.on_segment(at(0), &segment);
-        receiver.poll(at(0)).unwrap().ece
-    };
-    assert!(!ece(segment(0)));
-    assert!(ece(marked(1)));
-    assert!(ece(segment(2)), "again, until CWR");
-    assert!(!ece(DataSegment { cwr: true, ..segment(3) }));
-    assert!(ece(DataSegment { cwr: true, ..marked(4) }), "a new mark beside CWR counts");
-    assert!(!ece(DataSegment { cwr: true, ..segment(5) }));
-    assert!(!ece(marked(5)), "outside of the window");
-}
-
-/// RFC 8257, section 3.2, figure 1.
-#[test]
-fn each_change_is_told_at_once_and_what_came_before_by_itself() {
-    let params = TcpParams { ecn: EcnMode::Dctcp, delayed_ack: 4, ..TcpParams::rfc() };
-    let mut receiver = Receiver::new(&params);
-    let mut told = |segment: DataSegment| -> Vec<(u64, bool)> {
-        receiver.on_segment(at(0), &segment);
-        let acks = std::iter::from_fn(|| receiver.poll(at(0)));
-        acks.map(|ack| (ack.ack / 1460, ack.ece)).collect()
-    };
-    assert_eq!(told(segment(0)), []);
-    assert_eq!(told(marked(1)), [(1, false), (2, true)]);
-    assert_eq!(told(marked(2)), []);
-    assert_eq!(told(DataSegment { cwr: true, ..marked(3) }), [], "CWR changes nothing");
-    assert_eq!(told(segment(4)), [(4, true), (5, false)]);
-    assert_eq!(told(marked(5)), [(6, true)], "nothing waits");
-    assert_eq!(told(segment(5)), [(6, true)], "outside of the window");
-    for number in 6..9 {
-        assert_eq!(told(marked(number)), []);
-    }
-    assert_eq!(told(marked(9)), [(10, true)], "every fourth");
-}
-
-/// RFC 9768, section 3.2.2.5.1.
-#[test]
-fn marks_are_counted_and_the_first_and_every_second_is_told_at_once() {
-    let params = TcpParams { ecn: EcnMode::Accurate, delayed_ack: 8, ..TcpParams::rfc() };
-    let mut receiver = Receiver::new(&params);
-    let mut told = |segment: DataSegment| {
-        receiver.on_segment(at(0), &segment);
-        receiver.poll(at(0)).map(|ack| (ack.ce.packets, ack.ce.bytes))
-    };
-    assert_eq!(told(segment(0)), None);
-    assert_eq!(told(marked(1)), Some((1, 1460)), "a change");
-    assert_eq!(told(marked(2)), None);
-    assert_eq!(told(marked(3)), Some((3, 4380)), "two marks");
-    assert_eq!(told(segment(4)), None);
-    assert_eq!(told(marked(5)), Some((4, 5840)), "a change again");
 }
 
 /// RFC 1122, section 4.2.3.2: the delay runs from the first segment that waits; later short

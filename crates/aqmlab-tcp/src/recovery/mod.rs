@@ -197,8 +197,18 @@ dispatched! {
         fn window(&self, window: u64) -> u64 {
             window
         }
-        /// Returns the next retransmission.
-        fn next(&mut self, board: &mut Scoreboard, phase: Phase, choice: RetransmitReason) -> Option<Retransmit>;
+        /// Returns the next retransmission: a lost segment, before new data.
+        fn next(
+            &mut self,
+            board: &mut Scoreboard,
+            _phase: Phase,
+            choice: RetransmitReason,
+        ) -> Option<Retransmit> {
+            match choice {
+                RetransmitReason::AfterNew => None,
+                _ => board.next_lost().map(Retransmit::at),
+            }
+        }
         /// A segment was sent while something is mended.
         fn on_sent(&mut self, _sent: &Sent) {}
     }

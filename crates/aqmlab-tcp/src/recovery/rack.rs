@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 
 use aqmlab_core::{Deadline, Span, Time};
 
-use super::{AckContext, LossRecovery, Phase, RecoveryQuirks, Retransmit, RetransmitReason, Sent};
+use super::{AckContext, LossRecovery, Phase, RecoveryQuirks, Sent};
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{DUP_THRESH, Record, Scoreboard};
@@ -281,19 +281,6 @@ impl LossRecovery for Rack {
             _ => board.pipe(),
         }
     }
-    fn next(
-        &mut self,
-        board: &mut Scoreboard,
-        _phase: Phase,
-        choice: RetransmitReason,
-    ) -> Option<Retransmit> {
-        match choice {
-            RetransmitReason::Head | RetransmitReason::BeforeNew => {
-                board.next_lost().map(Retransmit::at)
-            }
-            RetransmitReason::AfterNew => None,
-        }
-    }
     fn on_sent(&mut self, sent: &Sent) {
         self.repairs.extend(sent.repair.map(|repair| (repair.seq, repair.now)));
     }
@@ -313,18 +300,14 @@ impl LossRecovery for Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery::Delivery;
     use crate::segment::Timestamps;
-
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Span::from_millis(millis)
-    }
+    use crate::testing::at;
 
     /// Step 2: of a retransmission, unless the echo is older.
     #[test]
     fn an_echo_tells_which_transmission_has_arrived() {
         let params = TcpParams::rfc();
-        let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time();
+        let mut board = Scoreboard::by_time(1000);
         board.sent(1000, at(100));
         board.retransmit(0, at(200), true);
         let record = *board.record(0).unwrap();
@@ -341,7 +324,7 @@ mod tests {
     #[test]
     fn blocks_in_any_order_are_no_reordering() {
         let params = TcpParams::rfc();
-        let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time().collecting();
+        let mut board = Scoreboard::by_time(1000);
         let mut rack = Rack::new(&params);
         (100..106).for_each(|millis| board.sent(1000, at(millis)));
         let cx = AckContext { now: at(300), phase: Phase::Open, rtt: &RttEstimator::new(&params) };
@@ -360,31 +343,13 @@ mod tests {
     #[test]
     fn the_round_trip_time_is_of_the_latest_transmission() {
         let params = TcpParams::rfc();
-        let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time().collecting();
+        let mut board = Scoreboard::by_time(1000);
         let mut rack = Rack::new(&params);
         (0..2).for_each(|_| board.sent(1000, at(100)));
         board.retransmit(0, at(150), true);
         let mut news = [*board.record(0).unwrap(), *board.record(1).unwrap()];
         rack.take_news(&mut news, &Ack::default(), at(300), &RttEstimator::new(&params));
         assert_eq!(rack.rtt, Span::from_millis(150));
-    }
-
-    /// Step 5: after a round-trip time and a quarter of the least one.
-    #[test]
-    fn a_late_segment_is_lost_at_its_deadline() {
-        let params = TcpParams::rfc();
-        let mut rtt = RttEstimator::new(&params);
-        rtt.first_sample(at(100), Span::from_millis(100));
-        let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time().collecting();
-        let mut rack = Rack { reordering_seen: true, ..Rack::new(&params) };
-        (100..102).for_each(|millis| board.sent(1000, at(millis)));
-        let mut second = Ack::default();
-        second.sack.push(1000, 2000);
-        let cx = |millis| AckContext { now: at(millis), phase: Phase::Open, rtt: &rtt };
-        rack.on_ack(&mut board, &second, &cx(201));
-        assert_eq!((rack.deadline().time(), board.head_is_lost()), (Some(at(225)), false));
-        rack.on_deadline(&mut board, &cx(225));
-        assert!(board.head_is_lost());
     }
 
     /// Step 4: each round with a duplicate adds a quarter of the least
@@ -395,7 +360,7 @@ mod tests {
         let params = TcpParams::rfc();
         let mut rtt = RttEstimator::new(&params);
         rtt.first_sample(Time::ZERO + Span::from_millis(100), Span::from_millis(100));
-        let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time();
+        let mut board = Scoreboard::by_time(1000);
         let mut rack = Rack::new(&params);
         rack.reordering_seen = true;
         let mut duplicate = Ack::default();

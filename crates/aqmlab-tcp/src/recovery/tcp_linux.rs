@@ -20,10 +20,7 @@ use std::collections::VecDeque;
 
 use aqmlab_core::Time;
 
-use super::{
-    AckContext, Duplicates, LossRecovery, Phase, RecoveryQuirks, Retransmit, RetransmitReason,
-    Sent, SentAgain,
-};
+use super::{AckContext, Duplicates, LossRecovery, Phase, RecoveryQuirks, Sent, SentAgain};
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{DUP_THRESH, Scoreboard};
@@ -48,7 +45,7 @@ struct Retransmission {
     number: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TcpLinux {
     /// The highest segment reported.
     fack: u64,
@@ -67,16 +64,7 @@ pub(crate) struct TcpLinux {
 
 impl TcpLinux {
     pub fn new(params: &TcpParams) -> Self {
-        TcpLinux {
-            fack: 0,
-            edge: 0,
-            repairs: VecDeque::new(),
-            made: 0,
-            arrived: 0,
-            pipe: 0,
-            allowed: 0,
-            mss: params.mss.get(),
-        }
+        TcpLinux { mss: params.mss.get(), ..TcpLinux::default() }
     }
 
     fn forget(&mut self, board: &Scoreboard) {
@@ -164,19 +152,6 @@ impl LossRecovery for TcpLinux {
     fn window(&self, window: u64) -> u64 {
         window.max(self.allowed)
     }
-    fn next(
-        &mut self,
-        board: &mut Scoreboard,
-        _phase: Phase,
-        choice: RetransmitReason,
-    ) -> Option<Retransmit> {
-        match choice {
-            RetransmitReason::Head | RetransmitReason::BeforeNew => {
-                board.next_lost().map(Retransmit::at)
-            }
-            RetransmitReason::AfterNew => None,
-        }
-    }
     fn on_sent(&mut self, sent: &Sent) {
         self.pipe += u64::from(sent.len);
         self.allowed = self.allowed.min(self.pipe.saturating_sub(self.mss).max(self.mss));
@@ -191,8 +166,8 @@ impl LossRecovery for TcpLinux {
 mod tests {
     use aqmlab_core::Span;
 
+    use super::super::RetransmitReason;
     use super::*;
-    use crate::delivery::Delivery;
 
     /// A connection with segments of 1000 bytes.
     struct TestConnection {
@@ -205,7 +180,7 @@ mod tests {
     impl TestConnection {
         fn new(segments: u64) -> Self {
             let params = TcpParams { mss: aqmlab_core::Bytes::new(1000), ..TcpParams::rfc() };
-            let board = Scoreboard::new(1000, Delivery::new(false)).by_time().collecting();
+            let board = Scoreboard::by_time(1000);
             let mut connection = TestConnection {
                 board,
                 recovery: TcpLinux::new(&params),
@@ -246,19 +221,6 @@ mod tests {
             let repair = Some(SentAgain { seq, now, nxt, is_head: false });
             self.recovery.on_sent(&Sent { len, repair });
         }
-    }
-
-    #[test]
-    fn what_lies_four_segments_below_the_highest_report_is_lost() {
-        let mut connection = TestConnection::new(10);
-        connection.report(3);
-        assert_eq!(connection.lost(), [0; 0]);
-        connection.report(4);
-        assert_eq!(connection.lost(), [0]);
-        connection.report(7);
-        assert_eq!(connection.lost(), [0, 1, 2]);
-        // Three are lost and three reported.
-        assert_eq!(connection.board.pipe(), 4000);
     }
 
     #[test]

@@ -4,9 +4,9 @@ use aqmlab_core::{Deadline, Time};
 
 use super::RfcSender;
 use super::output::Burst;
-use super::prr::{Progress, Prr};
 use crate::congestion::{AckSample, Congestion, CongestionControl, CongestionEvent, Control};
 use crate::connection::ConnState;
+use crate::prr::{Progress, Prr};
 use crate::recovery::{AckContext, LossRecovery, Phase};
 use crate::scoreboard::DUP_THRESH;
 use crate::segment::Ack;

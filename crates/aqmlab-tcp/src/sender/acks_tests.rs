@@ -1,16 +1,13 @@
 //! Tests of the samples passed to congestion controls.
 
-use aqmlab_core::{Bytes, Limit, Span, Time};
+use aqmlab_core::{Bytes, Limit, Span};
 
 use super::RfcSender;
 use crate::congestion::{AckSample, CongestionControl};
 use crate::params::Recovery;
 use crate::params::{EcnMode, TcpParams};
 use crate::segment::{Ack, CeCount, Timestamps};
-
-fn at(millis: u64) -> Time {
-    Time::ZERO + Span::from_millis(millis)
-}
+use crate::testing::{at, reports as ack};
 
 /// A sender with ten segments of 1000 bytes in flight, sent at 100 ms.
 fn sender(params: TcpParams, keep_records: bool) -> RfcSender {
@@ -30,14 +27,6 @@ fn take(sender: &mut RfcSender, millis: u64, ack: Ack) -> AckSample {
     sender.on_ack(at(millis), &Ack { window: 1 << 40, ..ack });
     while sender.poll(at(millis)).is_some() {}
     sender.told
-}
-
-fn ack(segments: u64, blocks: &[(u64, u64)]) -> Ack {
-    let mut ack = Ack { ack: segments * 1000, ..Ack::default() };
-    for (start, end) in blocks {
-        ack.sack.push(start * 1000, end * 1000);
-    }
-    ack
 }
 
 #[test]

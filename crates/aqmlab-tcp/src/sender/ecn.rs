@@ -60,13 +60,9 @@ impl EcnState {
             EcnMode::Off => {}
             EcnMode::Classic | EcnMode::Dctcp => news.ece = ack.ece,
             EcnMode::Accurate => {
-                // An acknowledgement that was overtaken brings nothing new.
-                if ack.ce.packets > self.seen.packets {
-                    news.ece = true;
-                    news.ce_packets = ack.ce.packets - self.seen.packets;
-                    news.ce_bytes = ack.ce.bytes - self.seen.bytes;
-                    self.seen = ack.ce;
-                }
+                let marked = self.seen.take(ack.ce);
+                news.ece = marked.packets > 0;
+                (news.ce_packets, news.ce_bytes) = (marked.packets, marked.bytes);
             }
         }
     }

@@ -2,8 +2,7 @@
 //!
 //! [Recovery](crate::Recovery) detects and repairs losses, the [congestion
 //! control](crate::congestion) sets the window. This module has the common part: acknowledgements
-//! (`acks`), ECN (`ecn`), the order of transmissions (`output`), pacing (`pacing`), proportional
-//! reductions (`prr`), tail loss probes (`tlp`), undo of spurious recoveries (`undo`), unused
+//! (`acks`), ECN (`ecn`), the order of transmissions (`output`), pacing (`pacing`), tail loss probes (`tlp`), undo of spurious recoveries (`undo`), unused
 //! windows (`validation`) and timers (`timers`).
 //!
 //! # Sources
@@ -19,24 +18,20 @@
 //!    sent twice: the others may have waited for its repair unreported.
 
 mod acks;
-#[cfg(test)]
-mod acks_tests;
 mod change;
 mod cwnd_validation;
 mod ecn;
 mod output;
 mod pacing;
-mod prr;
 mod timers;
 mod tlp;
 mod undo;
 
-use aqmlab_core::{Deadline, Span, Time};
+use aqmlab_core::{Deadline, Time};
 use cwnd_validation::Validation;
 use ecn::EcnState;
 use output::Burst;
 use pacing::Pacer;
-use prr::Prr;
 use tlp::TailProbe;
 use undo::SpuriousDetection;
 
@@ -44,6 +39,7 @@ use crate::congestion::{CongestionControl, Control};
 use crate::connection::{ConnState, Connection};
 use crate::delivery::Delivery;
 use crate::params::{TcpParams, WindowValidation};
+use crate::prr::Prr;
 use crate::recovery::{LossRecovery, Phase, RecoveryQuirks, RecoveryState};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -68,10 +64,10 @@ pub enum CongestionState {
 pub(crate) struct RfcSender {
     pub(crate) conn: Connection,
     phase: Phase,
-    board: Scoreboard,
+    pub(crate) board: Scoreboard,
     recovery: RecoveryState,
     rules: RecoveryQuirks,
-    rtt: RttEstimator,
+    pub(crate) rtt: RttEstimator,
     ecn: EcnState,
     pacer: Pacer,
     tlp: TailProbe,
@@ -79,7 +75,7 @@ pub(crate) struct RfcSender {
     validation: Validation,
     /// While the window is being reduced with PRR.
     prr: Option<Prr>,
-    control: Control,
+    pub(crate) control: Control,
     mss: u64,
     params: TcpParams,
     /// The byte up to which the receiver takes data.
@@ -127,17 +123,12 @@ impl RfcSender {
     /// A sender of `bytes` bytes, or of data without end. The congestion
     /// control's random numbers start from `seed`.
     pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
-        let setup = params.setup(params.in_bytes(params.initial_window), seed);
-        let control = Control::new(&params.congestion_control, &setup);
+        let control = Control::new(&params.congestion_control, &params.first_setup(seed));
         let mut board =
             Scoreboard::new(params.mss.get(), Delivery::new(control.needs_rate_samples()));
         let rules = params.recovery.rules();
-        if rules.goes_by_time {
-            board = board.by_time();
-        }
-        if rules.goes_by_time || params.frto {
-            board = board.collecting();
-        }
+        board.by_time = rules.goes_by_time;
+        board.collects = rules.goes_by_time || params.frto;
         let sends_bursts = sends_bursts(&control, params);
         RfcSender {
             conn: Connection::new(bytes),
@@ -192,10 +183,6 @@ impl RfcSender {
         self.syn_due = false;
         self.deadline = Deadline::NEVER;
     }
-    /// Bytes that have been sent, once or more often.
-    pub fn sent_bytes(&self) -> u64 {
-        self.board.nxt()
-    }
     /// Bytes that are acknowledged.
     #[inline]
     pub fn acknowledged(&self) -> u64 {
@@ -215,26 +202,6 @@ impl RfcSender {
         };
         window.max(self.mss)
     }
-    /// The slow start threshold in bytes.
-    pub fn ssthresh(&self) -> u64 {
-        self.control.ssthresh()
-    }
-    /// The smoothed round-trip time, once there is one.
-    pub fn srtt(&self) -> Option<Span> {
-        self.rtt.smoothed()
-    }
-    /// The retransmission timeout.
-    pub fn rto(&self) -> Span {
-        self.rtt.rto()
-    }
-    /// The least round-trip time, once there is one.
-    pub fn min_rtt(&self) -> Option<Span> {
-        self.rtt.min()
-    }
-    /// The mean deviation of the round-trip time.
-    pub fn rtt_variation(&self) -> Option<Span> {
-        self.rtt.variation()
-    }
     /// Returns the congestion state.
     pub fn congestion_state(&self) -> CongestionState {
         match self.phase {
@@ -244,25 +211,6 @@ impl RfcSender {
             Phase::Recovery { .. } => CongestionState::Recovery,
             Phase::Loss { .. } => CongestionState::Loss,
         }
-    }
-    /// Bytes thought to be in the network.
-    pub fn bytes_in_flight(&self) -> u64 {
-        self.board.pipe()
-    }
-    /// Reports further values of the control.
-    pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        self.control.observe(see);
-    }
-    /// True if the state of its congestion control can be copied.
-    pub(crate) fn is_cloneable(&self) -> bool {
-        self.control.is_cloneable()
-    }
-    pub(crate) fn samples(&mut self) -> Option<&mut crate::congestion::Samples> {
-        self.control.samples()
-    }
-    /// Returns the losses since the last call.
-    pub(crate) fn take_losses(&mut self) -> Vec<(u64, u32)> {
-        self.board.losses.take()
     }
 
     /// Checks what always holds.
@@ -291,3 +239,6 @@ impl RfcSender {
         self.window_end
     }
 }
+
+#[cfg(test)]
+mod acks_tests;

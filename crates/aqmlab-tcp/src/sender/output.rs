@@ -84,8 +84,6 @@ impl RfcSender {
         if let Some(prr) = &mut self.prr {
             prr.on_sent(len);
         }
-        self.conn.stats.segments_sent += 1;
-        self.conn.stats.retransmissions += u64::from(retransmission);
         self.last_sent = now;
         if self.deadline.is_never() || self.persisting {
             self.persisting = false;
@@ -169,7 +167,6 @@ impl RfcSender {
     fn send_more(&mut self, now: Time) -> DataSegment {
         let (seq, len) = (self.board.nxt(), self.mss as u32);
         self.board.sent(len, now);
-        self.conn.stats.segments_sent += 1;
         self.schedule_probe(now);
         self.new_data_segment(seq, len, now)
     }
@@ -190,9 +187,7 @@ impl RfcSender {
     #[inline(always)]
     fn new_data_segment(&mut self, seq: u64, len: u32, now: Time) -> DataSegment {
         let (ecn, cwr) = self.ecn.of_new_data();
-        let echo = self.conn.echo;
-        let push = self.conn.ends_write(seq, len);
-        DataSegment { seq, len, ecn, cwr, push, sent_at: now, echo, ..DataSegment::default() }
+        DataSegment { ecn, cwr, ..self.conn.segment(seq, len, now, false) }
     }
 
     fn new_segment(&mut self, now: Time) -> Option<DataSegment> {
@@ -245,14 +240,6 @@ impl RfcSender {
         let again = SentAgain { seq, now, nxt: self.board.nxt(), is_head };
         self.recovery.on_sent(&Sent { len, repair: Some(again) });
         self.undo.on_repair(seq + u64::from(len), now);
-        DataSegment {
-            seq,
-            len,
-            retransmission: true,
-            push: self.conn.ends_write(seq, len),
-            sent_at: now,
-            echo: self.conn.echo,
-            ..DataSegment::default()
-        }
+        self.conn.segment(seq, len, now, true)
     }
 }

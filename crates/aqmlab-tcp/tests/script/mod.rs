@@ -132,33 +132,35 @@ fn play_sender(params: &TcpParams, case: &Case, place: &str) {
         let sent: Vec<String> = std::iter::from_fn(|| sender.poll(now)).map(segment_text).collect();
         assert_eq!(sent.join(" "), compact(expected), "{place}: what is sent in `{line}`");
         for pair in state.chunks(2) {
-            let what = format!("{place}: {} in `{line}`", pair[0]);
-            let stats = sender.stats();
-            match pair[0] {
-                "cwnd" => assert_eq!(sender.cwnd(), bytes(pair[1]), "{what}"),
-                "ssthresh" => assert_eq!(sender.ssthresh(), bytes(pair[1]), "{what}"),
-                "in_flight" => assert_eq!(sender.bytes_in_flight(), bytes(pair[1]), "{what}"),
-                "rto" => assert_eq!(sender.rto().as_nanos(), nanos(pair[1]), "{what}"),
-                "srtt" => {
-                    let srtt = sender.srtt().map(Span::as_nanos);
-                    let expected = (pair[1] != "none").then(|| nanos(pair[1]));
-                    assert_eq!(srtt, expected, "{what}");
-                }
-                "next" => {
-                    let next = sender.next_timeout().map(Time::as_nanos);
-                    let expected = (pair[1] != "none").then(|| nanos(pair[1]));
-                    assert_eq!(next, expected, "{what}");
-                }
-                "finished" => assert_eq!(sender.is_finished(), pair[1] == "yes", "{what}"),
-                "timeouts" => assert_eq!(stats.timeouts, number(pair[1]), "{what}"),
-                "recoveries" => assert_eq!(stats.fast_retransmits, number(pair[1]), "{what}"),
-                "retransmissions" => assert_eq!(stats.retransmissions, number(pair[1]), "{what}"),
-                "probes" => assert_eq!(stats.tail_probes, number(pair[1]), "{what}"),
-                "undone" => assert_eq!(stats.undone, number(pair[1]), "{what}"),
-                "reductions" => assert_eq!(stats.ecn_reductions, number(pair[1]), "{what}"),
-                other => panic!("{place}: `{other}` is not known"),
-            }
+            let found = value_text(&sender, pair[0]);
+            assert_eq!(found, pair[1], "{place}: {} in `{line}`", pair[0]);
         }
+    }
+}
+
+/// A value of the sender as scripts have it: windows in segments, times in milliseconds.
+fn value_text(sender: &Sender, name: &str) -> String {
+    let segments = |bytes: u64| (bytes as f64 / MSS as f64).to_string();
+    let millis = |nanos: Option<u64>| match nanos {
+        Some(nanos) => (nanos as f64 / 1e6).to_string(),
+        None => "none".to_string(),
+    };
+    let stats = sender.stats();
+    match name {
+        "cwnd" => segments(sender.cwnd()),
+        "ssthresh" => segments(sender.ssthresh()),
+        "in_flight" => segments(sender.bytes_in_flight()),
+        "rto" => millis(Some(sender.rto().as_nanos())),
+        "srtt" => millis(sender.srtt().map(Span::as_nanos)),
+        "next" => millis(sender.next_timeout().map(Time::as_nanos)),
+        "finished" => if sender.is_finished() { "yes" } else { "no" }.to_string(),
+        "timeouts" => stats.timeouts.to_string(),
+        "recoveries" => stats.fast_retransmits.to_string(),
+        "retransmissions" => stats.retransmissions.to_string(),
+        "probes" => stats.tail_probes.to_string(),
+        "undone" => stats.undone.to_string(),
+        "reductions" => stats.ecn_reductions.to_string(),
+        other => panic!("`{other}` is not known"),
     }
 }
 

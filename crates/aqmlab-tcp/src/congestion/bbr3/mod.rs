@@ -36,15 +36,12 @@
 
 mod model;
 mod probe;
-#[cfg(test)]
-mod tests;
 
 use aqmlab_core::{Component, Rate, Span, Stream, Time, params};
 
-use super::bbr_parts::{HeldBack, MaxFilter, Rounds, Wire, first_pacing_rate};
+use super::bbr_parts::{FullPipe, HeldBack, MaxFilter, Rounds, Wire, first_pacing_rate};
 use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    LostSegment, SentSample, Setup,
+    AckSample, Congestion, CongestionControl, CongestionEvent, LostSegment, SentSample, Setup,
 };
 
 params! {
@@ -79,12 +76,6 @@ params! {
 impl Component for Bbr3Params {
     const NAME: &'static str = "bbr3";
     const SUMMARY: &'static str = "bandwidth and delay, bounded by losses (draft-ietf-ccwg-bbr)";
-}
-
-impl ControlParams for Bbr3Params {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Bbr3::new(self, setup))
-    }
 }
 
 /// MinPipeCwnd, in segments.
@@ -171,15 +162,6 @@ struct LossEvents {
     noted: bool,
 }
 
-/// BBR.full_bw and how the full pipe is found (section 5.3.1.2).
-#[derive(Clone, Copy, Debug, Default)]
-struct FullPipe {
-    bw: f64,
-    count: u32,
-    now: bool,
-    reached: bool,
-}
-
 /// In which recovery the sender is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Bbr3Recovery {
@@ -238,6 +220,7 @@ pub(crate) struct Bbr3 {
     probe_rtt: ProbeRtt,
 
     losses: LossEvents,
+    /// Section 5.3.1.2.
     full: FullPipe,
     drain_start_round: u64,
 
@@ -542,3 +525,6 @@ impl CongestionControl for Bbr3 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,9 +9,6 @@ use super::{Bbr3, Bbr3Mode, Bbr3Recovery, Saved};
 
 /// StartupFullLossCnt (section 5.3.1.3).
 const STARTUP_LOSS_EVENTS: u32 = 6;
-/// Section 5.3.1.2.
-const FULL_BW_ROUNDS: u32 = 3;
-const FULL_BW_GROWTH: f64 = 1.25;
 
 impl Bbr3 {
     // Volumes (section 5.6.4.2).
@@ -109,25 +106,11 @@ impl Bbr3 {
 
     // The full pipe (section 5.3.1.2).
 
-    /// ResetFullBW.
-    pub(super) fn reset_full_bw(&mut self) {
-        self.full.bw = 0.0;
-        self.full.count = 0;
-        self.full.now = false;
-    }
     /// CheckFullBWReached.
     pub(super) fn check_full_bw_reached(&mut self) {
-        if self.full.now || !self.rounds.started || self.rs.app_limited {
-            return;
+        if !self.full.now && self.rounds.started && !self.rs.app_limited {
+            self.full.take(self.rs.delivery_rate);
         }
-        if self.rs.delivery_rate >= self.full.bw * FULL_BW_GROWTH {
-            self.reset_full_bw();
-            self.full.bw = self.rs.delivery_rate;
-            return;
-        }
-        self.full.count += 1;
-        self.full.now = self.full.count >= FULL_BW_ROUNDS;
-        self.full.reached |= self.full.now;
     }
     /// CheckStartupHighLoss (section 5.3.1.3).
     pub(super) fn check_startup_high_loss(&mut self, sample: &AckSample) {
@@ -239,7 +222,7 @@ impl Bbr3 {
     /// HandleSpuriousLossDetection, but for the window.
     pub(super) fn undo_losses(&mut self) {
         self.losses.in_round = false;
-        self.reset_full_bw();
+        self.full.restart(0.0); // ResetFullBW
         self.bw_shortterm = self.bw_shortterm.max(self.undo.bw_shortterm);
         self.inflight_shortterm = self.inflight_shortterm.max(self.undo.inflight_shortterm);
         self.inflight_longterm = self.inflight_longterm.max(self.undo.inflight_longterm);

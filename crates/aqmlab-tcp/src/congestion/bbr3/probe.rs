@@ -39,8 +39,7 @@ impl Bbr3 {
     pub(super) fn start_up(&mut self) {
         self.ack_phase = AckPhase::ProbeStarting;
         self.rounds.start(self.delivered);
-        self.reset_full_bw();
-        self.full.bw = self.rs.delivery_rate;
+        self.full.restart(self.rs.delivery_rate);
         self.enter(Bbr3Mode::Up);
         self.raise_inflight_longterm_slope();
     }
@@ -97,8 +96,7 @@ impl Bbr3 {
             return true;
         }
         if self.window_limited && self.cwnd >= self.inflight_longterm {
-            self.reset_full_bw();
-            self.full.bw = self.rs.delivery_rate;
+            self.full.restart(self.rs.delivery_rate);
             return false;
         }
         self.full.now

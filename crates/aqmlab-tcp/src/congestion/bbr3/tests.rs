@@ -1,8 +1,5 @@
-use super::super::control::RateSample;
-use super::super::testing::{ack, event, transport};
 use super::*;
-
-const RTT: Span = Span::from_millis(100);
+use crate::testing::{RTT, ack, event, transport, whole_round};
 
 fn bbr() -> Bbr3 {
     Bbr3::new(&Bbr3Params::default(), &transport().setup(10_000, 1))
@@ -22,27 +19,10 @@ impl AckedRounds {
     }
     fn sample(&mut self, rate: u64, lost: u64) -> AckSample {
         self.now += RTT;
-        let prior_delivered = self.delivered;
-        let delivered = rate * 1000 / 10;
+        let (number, delivered) = (self.now.as_nanos() / RTT.as_nanos(), rate * 1000 / 10);
+        let sample = whole_round(number, self.delivered, delivered, lost);
         self.delivered += delivered;
-        let rate = RateSample {
-            delivered,
-            interval: RTT,
-            prior_delivered,
-            lost,
-            tx_in_flight: delivered + lost,
-            ..RateSample::default()
-        };
-        AckSample {
-            now: self.now,
-            total_delivered: self.delivered,
-            in_flight: delivered.min(self.bbr.window()),
-            rtt: Some(RTT),
-            smoothed_rtt: Some(RTT),
-            rate: Some(rate),
-            lost,
-            ..ack(delivered)
-        }
+        AckSample { in_flight: delivered.min(self.bbr.window()), ..sample }
     }
     fn round(&mut self, rate: u64, lost: u64) {
         let sample = self.sample(rate, lost);
@@ -224,7 +204,7 @@ fn the_bound_is_raised_by_twice_as_much_each_round() {
     path.bbr.probe_up_acked_per_inc = 100_000.0;
     for expected in [1.0, 2.0, 4.0, 8.0, 16.0] {
         path.bbr.cwnd = path.bbr.inflight_longterm;
-        path.bbr.reset_full_bw(); // a plateau would end the probe
+        path.bbr.full.restart(0.0); // a plateau would end the probe
         let before = path.bbr.inflight_longterm;
         let mut sample = path.sample(1000, 0);
         sample.rate.as_mut().unwrap().tx_in_flight = 0;

@@ -270,10 +270,8 @@ impl CongestionControl for Ns3Cubic {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::testing::{ack, event, transport};
     use super::*;
-
-    const RTT: Span = Span::from_millis(100);
+    use crate::testing::{RTT, ack, event, transport};
 
     /// In congestion avoidance with so many segments, after a loss.
     fn after_loss(segments: u64, params: &CubicParams) -> Ns3Cubic {

@@ -1,9 +1,7 @@
 //! Tests of the window function of RFC 9438.
 
-use super::super::testing::{ack, event, transport};
 use super::*;
-
-const RTT: Span = Span::from_millis(100);
+use crate::testing::{RTT, ack, event, round, transport};
 
 fn cubic(params: CubicParams) -> Rfc9438 {
     Rfc9438::new(&params, &transport().setup(10_000, 0))
@@ -213,37 +211,14 @@ fn time_without_data_to_send_does_not_count() {
     assert!(later - window < 10.0, "{window} {later}");
 }
 
-#[test]
-fn nothing_grows_in_recovery_or_with_an_echo() {
-    let mut cubic = standard();
-    for sample in [
-        AckSample { in_recovery: true, ..ack(1000) },
-        AckSample { ece: true, ..ack(1000) },
-        AckSample { sacked: 1000, ..ack(0) },
-    ] {
-        cubic.on_ack(&sample);
-        assert_eq!(cubic.window(), 10_000);
-    }
-    cubic.on_ack(&ack(1000));
-    assert_eq!(cubic.window(), 11_000);
-}
-
 /// Section 4.10: HyStart++ ends slow start without a loss; the window goes
 /// on from there by the convex half.
 #[test]
 fn an_exit_without_loss_makes_a_plateau() {
     let mut cubic = cubic(with(SlowStartKind::HystartPp));
-    let rtt = |round: u64| Span::from_millis(if round < 3 { 100 } else { 150 });
     let mut rounds = 0;
     while cubic.ssthresh() > cubic.window() {
-        for number in 0..cubic.window() / 1000 {
-            cubic.on_ack(&AckSample {
-                now: at(rounds as f64 * 0.1),
-                rtt: Some(rtt(rounds)),
-                round_start: number == 0,
-                ..ack(1000)
-            });
-        }
+        round(&mut cubic, if rounds < 3 { 100.0 } else { 150.0 });
         rounds += 1;
         assert!(rounds < 12);
     }

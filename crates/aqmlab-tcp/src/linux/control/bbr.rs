@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::super::clock::Extreme;
 use super::super::state::{CaState, INFINITE, Rate, State};
-use super::{Algorithm, Event, bits};
+use super::{Algorithm, Event};
 
 const BW_SCALE: u32 = 24;
 const BW_UNIT: u64 = 1 << BW_SCALE;
@@ -39,8 +39,9 @@ const EXTRA_ROUNDS: u32 = 5;
 const EXTRA_MOST: u64 = 100_000;
 const EPOCH_MOST: u32 = 1 << 20;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum LinuxBbrMode {
+    #[default]
     Startup,
     Drain,
     ProbeBw,
@@ -59,12 +60,13 @@ struct LongTerm {
     lost: u64,
 }
 
-#[derive(Clone, Debug)]
-pub(in super::super) struct Bbr {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bbr {
     seed: u64,
     /// The phases to enter ProbeBW in, if they are known.
-    phases: VecDeque<u8>,
-    drawn: usize,
+    pub phases: VecDeque<u8>,
+    /// Number of entries of ProbeBW.
+    pub drawn: usize,
     min_rtt: u64,
     min_rtt_at: u64,
     probe_rtt_done: u64,
@@ -98,45 +100,11 @@ impl Bbr {
     pub fn new(seed: u64) -> Self {
         Bbr {
             seed,
-            phases: VecDeque::new(),
-            drawn: 0,
             min_rtt: u64::MAX,
-            min_rtt_at: 0,
-            probe_rtt_done: 0,
-            bandwidth: Extreme::default(),
-            rounds: 0,
-            round_end: 0,
-            cycle_at: 0,
-            mode: LinuxBbrMode::Startup,
-            prev_state: CaState::Open,
-            conserves: false,
-            round_start: false,
-            idle_restart: false,
-            probe_rtt_round: false,
-            long: LongTerm::default(),
             pacing_gain: HIGH_GAIN,
             cwnd_gain: HIGH_GAIN,
-            full: false,
-            full_count: 0,
-            full_bandwidth: 0,
-            phase: 0,
-            has_rtt: false,
-            prior_cwnd: 0,
-            epoch_at: 0,
-            epoch_acked: 0,
-            extra: [0; 2],
-            extra_rounds: 0,
-            extra_index: 0,
+            ..Bbr::default()
         }
-    }
-    /// The next times that ProbeBW begins, it does in these phases.
-    pub fn take_phases(&mut self, phases: &[u8]) {
-        self.phases = phases.iter().copied().collect();
-    }
-
-    /// Number of entries of ProbeBW.
-    pub fn phases_drawn(&self) -> usize {
-        self.drawn
     }
 
     fn bandwidth(&self) -> u64 {
@@ -168,11 +136,10 @@ impl Bbr {
     /// Segments that leave the host at once, by its offloading.
     fn burst(state: &State) -> u32 {
         let bytes = (state.pacing_rate >> PACING_SHIFT).min(LARGEST_BURST);
-        let least = if state.pacing_rate < ONE_BY_ONE { 1 } else { 2 };
-        ((bytes / u64::from(state.mss)) as u32).max(least).min(0x7f)
+        ((bytes / u64::from(state.mss)) as u32).max(Self::least_at_once(state)).min(0x7f)
     }
     /// The least number of segments that are sent at once.
-    pub fn least_at_once(&self, state: &State) -> u32 {
+    pub fn least_at_once(state: &State) -> u32 {
         if state.pacing_rate < ONE_BY_ONE { 1 } else { 2 }
     }
     fn save_cwnd(&mut self, state: &State) {
@@ -523,9 +490,14 @@ impl Algorithm for Bbr {
         self.pace(state, self.bandwidth(), self.pacing_gain);
         self.set_cwnd(state, rate);
     }
+    fn recovers_by_itself(&self) -> bool {
+        true
+    }
+    fn has_rate(&self) -> bool {
+        true
+    }
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         see("pacing_gain", f64::from(self.pacing_gain) / f64::from(UNIT));
         see("min_rtt_ms", self.min_rtt as f64 * 1e-3);
-        let _ = bits;
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::clock::jiffies_of;
 use super::super::state::{CaState, State};
-use super::{Algorithm, Event, Measured};
+use super::{Algorithm, Event, reno};
 use crate::congestion::cubic::CubicParams;
 use crate::congestion::slow_start::SlowStartKind;
 
@@ -19,8 +19,8 @@ const DELAY_MAX: u64 = 16_000;
 /// For trains behind offloading hosts: four of the largest packets of the host.
 const LARGEST: u64 = 65_536;
 
-#[derive(Clone, Debug)]
-pub(in crate::linux) struct Cubic {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cubic {
     beta: u32,
     /// C in 10240ths: 41 for 0.4.
     scale: u64,
@@ -55,22 +55,8 @@ impl Cubic {
             fast_convergence: params.fast_convergence,
             friendly: params.reno_friendly,
             hystart: params.slow_start == SlowStartKind::Hystart,
-            count: 0,
-            w_max: 0,
-            last_cwnd: 0,
-            last_time: 0,
-            origin: 0,
-            k: 0,
-            min_delay: 0,
-            epoch: 0,
-            acked: 0,
-            w_est: 0,
-            found: false,
-            round_began: 0,
-            round_end: 0,
-            last_ack: 0,
             round_min: u64::MAX,
-            samples: 0,
+            ..Cubic::default()
         }
     }
 
@@ -192,18 +178,11 @@ impl Algorithm for Cubic {
         };
         (state.cwnd * self.beta / UNIT).max(2)
     }
-    fn avoid(&mut self, state: &mut State, mut acked: u32) {
-        if !state.is_cwnd_limited() {
-            return;
-        }
-        if state.in_slow_start() {
-            acked = state.slow_start(acked);
-            if acked == 0 {
-                return;
-            }
-        }
-        self.update(state, acked);
-        state.grow(self.count, acked);
+    fn avoid(&mut self, state: &mut State, acked: u32) {
+        reno(state, acked, |state, acked| {
+            self.update(state, acked);
+            self.count
+        });
     }
     fn enter(&mut self, state: &mut State, new: CaState) {
         if new == CaState::Loss {
@@ -217,8 +196,8 @@ impl Algorithm for Cubic {
             self.epoch = (self.epoch + state.jiffies - state.last_sent).min(state.jiffies);
         }
     }
-    fn measured(&mut self, state: &mut State, sample: &Measured) {
-        let Ok(delay) = u64::try_from(sample.rtt) else { return };
+    fn measured(&mut self, state: &mut State, rtt: i64) {
+        let Ok(delay) = u64::try_from(rtt) else { return };
         if self.epoch != 0 && state.jiffies - self.epoch < 1000 {
             return;
         }

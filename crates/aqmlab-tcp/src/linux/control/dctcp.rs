@@ -9,7 +9,7 @@ const ALL: u64 = 1024;
 const SHIFT: u32 = 4;
 
 #[derive(Clone, Debug)]
-pub(in crate::linux) struct Dctcp {
+pub(crate) struct Dctcp {
     alpha: u64,
     delivered: u64,
     delivered_ce: u64,

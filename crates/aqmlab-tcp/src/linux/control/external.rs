@@ -31,10 +31,9 @@ const MOST: u64 = 1 << 30;
 
 /// A control with its state, and its last reports.
 #[derive(Clone, Debug)]
-pub(in crate::linux) struct External {
-    control: Box<Control>,
-    /// Whether the window holds in recoveries as well.
-    pub recovers_by_itself: bool,
+pub(crate) struct External {
+    pub control: Box<Control>,
+    recovers_by_itself: bool,
     pub needs_rate_samples: bool,
     /// Congestion to be reported after the acknowledgement.
     pending: Option<CongestionEvent>,
@@ -74,12 +73,6 @@ impl External {
         }
         is_steered
     }
-    pub fn samples(&mut self) -> Option<&mut crate::congestion::Samples> {
-        self.control.samples()
-    }
-    pub fn is_cloneable(&self) -> bool {
-        self.control.is_cloneable()
-    }
 
     fn window(&self, state: &State) -> u32 {
         (self.control.window() / u64::from(state.mss)).clamp(1, MOST) as u32
@@ -100,10 +93,6 @@ impl External {
             let bytes = rate.as_bps() as f64 / 8.0 * self.payload_share;
             state.pacing_rate = (bytes as u64).max(1);
         }
-    }
-    /// Whether the control has a pacing rate of its own.
-    pub fn has_rate(&self) -> bool {
-        self.control.pacing_rate().is_some()
     }
 
     /// Completes and reports the sample of an acknowledgement. `prior_delivered` segments had been
@@ -145,21 +134,11 @@ impl External {
             self.control.on_lost(lost);
         }
     }
-    /// The kernel has lowered the window because it was not used.
-    pub fn on_idle(&mut self, state: &mut State) {
-        let mss = u64::from(state.mss);
-        if state.ssthresh < INFINITE {
-            self.control.set_ssthresh(u64::from(state.ssthresh) * mss);
-        }
-        self.control.on_idle(u64::from(state.cwnd) * mss);
-        self.apply(state);
-    }
     pub fn on_connected(&mut self, state: &mut State, now: Time) {
-        let rtt = (state.srtt8 > 0).then(|| Span::from_micros(state.srtt8 >> 3));
         if state.cwnd < state.initial_window || state.ssthresh < INFINITE {
             self.on_idle(state);
         }
-        self.control.on_connected(now, rtt);
+        self.control.on_connected(now, state.srtt());
         self.apply(state);
     }
 }
@@ -196,10 +175,24 @@ impl Algorithm for External {
         self.control.on_undo();
         self.window(state)
     }
+    fn on_idle(&mut self, state: &mut State) {
+        let mss = u64::from(state.mss);
+        if state.ssthresh < INFINITE {
+            self.control.set_ssthresh(u64::from(state.ssthresh) * mss);
+        }
+        self.control.on_idle(u64::from(state.cwnd) * mss);
+        self.apply(state);
+    }
     fn enter(&mut self, state: &mut State, new: CaState) {
         if new == CaState::Loss {
             state.cwnd = state.cwnd.max(self.window(state));
         }
+    }
+    fn recovers_by_itself(&self) -> bool {
+        self.recovers_by_itself
+    }
+    fn has_rate(&self) -> bool {
+        self.control.pacing_rate().is_some()
     }
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         self.control.observe(see);

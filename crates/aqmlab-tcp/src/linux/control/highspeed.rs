@@ -50,7 +50,7 @@ fn table() -> &'static [Line; LINES] {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(in crate::linux) struct HighSpeed {
+pub(crate) struct HighSpeed {
     line: usize,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Each is one file of `net/ipv4/tcp_*.c`. The defaults of [`Algorithm`] are Reno's.
 
-mod bbr;
+pub(super) mod bbr;
 mod cubic;
 mod dctcp;
 pub(super) mod external;
@@ -10,7 +10,7 @@ mod highspeed;
 mod vegas;
 mod westwood;
 
-use aqmlab_core::Rate;
+use aqmlab_core::{Rate, Time, dispatched};
 
 use super::state::{CaState, Rate as RateSample, State};
 use crate::congestion::cubic::CubicParams;
@@ -19,7 +19,7 @@ use crate::params::TcpParams;
 
 /// Events other than acknowledgements (`enum tcp_ca_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(crate) enum Event {
     /// The first segment is sent while nothing is in flight.
     TransmitStart,
     /// The window is reduced after an idle time.
@@ -30,43 +30,49 @@ pub(super) enum Event {
     Loss,
 }
 
-/// What an acknowledgement measured.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Measured {
-    /// In microseconds; -1 for none.
-    pub rtt: i64,
+dispatched! {
+    /// A congestion control of the kernel (`struct tcp_congestion_ops`).
+    pub(crate) trait Algorithm {
+        /// The connection is open.
+        fn init(&mut self, _state: &mut State) {}
+        /// The threshold at a loss.
+        fn ssthresh(&mut self, state: &mut State) -> u32 {
+            (state.cwnd >> 1).max(2)
+        }
+        /// Segments were acknowledged while the window may grow.
+        fn avoid(&mut self, state: &mut State, acked: u32) {
+            reno(state, acked, |state, _| state.cwnd);
+        }
+        /// The window after a reduction that had no reason.
+        fn undo(&mut self, state: &mut State) -> u32 {
+            state.cwnd.max(state.prior_cwnd)
+        }
+        /// The window was lowered because it was not used.
+        fn on_idle(&mut self, _state: &mut State) {}
+        /// The congestion machine enters a state; `state` still has the one before.
+        fn enter(&mut self, _state: &mut State, _new: CaState) {}
+        fn event(&mut self, _state: &mut State, _event: Event) {}
+        /// An acknowledgement was measured: the round-trip time in microseconds, -1 for none.
+        fn measured(&mut self, _state: &mut State, _rtt: i64) {}
+        /// An acknowledgement came; whether it took the slow path.
+        fn acknowledged(&mut self, _state: &mut State, _slow: bool) {}
+        /// Sets the window itself, from samples of the rate.
+        fn control(&mut self, _state: &mut State, _rate: &RateSample) {}
+        /// True if its window holds in recoveries, without PRR.
+        fn recovers_by_itself(&self) -> bool {
+            false
+        }
+        /// True if it sets the pacing rate.
+        fn has_rate(&self) -> bool {
+            false
+        }
+        fn observe(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
+    }
+    passed on by pass_algorithm
 }
 
-/// A congestion control of the kernel (`struct tcp_congestion_ops`).
-pub(in crate::linux) trait Algorithm {
-    /// The connection is open.
-    fn init(&mut self, _state: &mut State) {}
-    /// The threshold at a loss.
-    fn ssthresh(&mut self, state: &mut State) -> u32 {
-        (state.cwnd >> 1).max(2)
-    }
-    /// Segments were acknowledged while the window may grow.
-    fn avoid(&mut self, state: &mut State, acked: u32) {
-        reno(state, acked);
-    }
-    /// The window after a reduction that had no reason.
-    fn undo(&mut self, state: &mut State) -> u32 {
-        state.cwnd.max(state.prior_cwnd)
-    }
-    /// The congestion machine enters a state; `state` still has the one before.
-    fn enter(&mut self, _state: &mut State, _new: CaState) {}
-    fn event(&mut self, _state: &mut State, _event: Event) {}
-    /// An acknowledgement was measured.
-    fn measured(&mut self, _state: &mut State, _sample: &Measured) {}
-    /// An acknowledgement came; whether it took the slow path.
-    fn acknowledged(&mut self, _state: &mut State, _slow: bool) {}
-    /// Sets the window itself, from samples of the rate.
-    fn control(&mut self, _state: &mut State, _rate: &RateSample) {}
-    fn observe(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
-}
-
-/// Slow start and congestion avoidance.
-pub(super) fn reno(state: &mut State, mut acked: u32) {
+/// Slow start, and congestion avoidance by a segment for each `count` acknowledged.
+pub(super) fn reno(state: &mut State, mut acked: u32, count: impl FnOnce(&State, u32) -> u32) {
     if !state.is_cwnd_limited() {
         return;
     }
@@ -76,39 +82,30 @@ pub(super) fn reno(state: &mut State, mut acked: u32) {
             return;
         }
     }
-    state.grow(state.cwnd, acked);
+    state.grow(count(state, acked), acked);
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::linux) struct Reno;
+pub(crate) struct Reno;
 impl Algorithm for Reno {}
 
 /// Scalable TCP: the window grows by a hundredth of the segments acknowledged and shrinks by an
 /// eighth.
 #[derive(Clone, Debug)]
-pub(in crate::linux) struct Scalable;
+pub(crate) struct Scalable;
 impl Algorithm for Scalable {
     fn ssthresh(&mut self, state: &mut State) -> u32 {
         (state.cwnd - (state.cwnd >> 3)).max(2)
     }
-    fn avoid(&mut self, state: &mut State, mut acked: u32) {
-        if !state.is_cwnd_limited() {
-            return;
-        }
-        if state.in_slow_start() {
-            acked = state.slow_start(acked);
-            if acked == 0 {
-                return;
-            }
-        }
-        state.grow(state.cwnd.min(100), acked);
+    fn avoid(&mut self, state: &mut State, acked: u32) {
+        reno(state, acked, |state, _| state.cwnd.min(100));
     }
 }
 
 /// One of them, dispatched without a pointer.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)] // there is one of them in each sender
-pub(super) enum LinuxControl {
+pub(crate) enum LinuxControl {
     Reno(Reno),
     Cubic(cubic::Cubic),
     Bbr(bbr::Bbr),
@@ -143,64 +140,35 @@ fn has_defaults(config: &CongestionConfig) -> bool {
 
 impl LinuxControl {
     /// The kernel's control if it has one with these parameters, or else the laboratory's.
-    pub fn new(params: &TcpParams, seed: u64) -> LinuxControl {
-        Self::with(params, &params.setup(params.in_bytes(params.initial_window), seed))
-    }
-    /// The control of a connection that has a window and a threshold.
-    pub fn with(params: &TcpParams, setup: &Setup) -> LinuxControl {
+    pub fn new(params: &TcpParams, setup: &Setup) -> LinuxControl {
         let config = &params.congestion_control;
         if let Some(cubic) = config.downcast_ref::<CubicParams>()
             && cubic.is_the_kernels()
         {
             return LinuxControl::Cubic(cubic::Cubic::new(cubic));
         }
-        let kernels = match config.name() {
-            "reno" => LinuxControl::Reno(Reno),
-            "bbr" => LinuxControl::Bbr(bbr::Bbr::new(setup.seed)),
-            "dctcp" => LinuxControl::Dctcp(dctcp::Dctcp::default()),
-            "vegas" => LinuxControl::Vegas(vegas::Vegas::default()),
-            "westwood" => LinuxControl::Westwood(westwood::Westwood::default()),
-            "highspeed" => LinuxControl::HighSpeed(highspeed::HighSpeed::default()),
-            "scalable" => LinuxControl::Scalable(Scalable),
-            _ => return LinuxControl::external(params, setup),
-        };
-        if has_defaults(config) { kernels } else { LinuxControl::external(params, setup) }
-    }
-    fn external(params: &TcpParams, setup: &Setup) -> LinuxControl {
-        let control = congestion::Control::new(&params.congestion_control, setup);
+        match config.name() {
+            _ if !has_defaults(config) => {}
+            "reno" => return LinuxControl::Reno(Reno),
+            "bbr" => return LinuxControl::Bbr(bbr::Bbr::new(setup.seed)),
+            "dctcp" => return LinuxControl::Dctcp(dctcp::Dctcp::default()),
+            "vegas" => return LinuxControl::Vegas(vegas::Vegas::default()),
+            "westwood" => return LinuxControl::Westwood(westwood::Westwood::default()),
+            "highspeed" => return LinuxControl::HighSpeed(highspeed::HighSpeed::default()),
+            "scalable" => return LinuxControl::Scalable(Scalable),
+            _ => {}
+        }
+        let control = congestion::Control::new(config, setup);
         LinuxControl::External(external::External::new(control, setup))
-    }
-    /// Gives a steered control another window and rate; false for all others.
-    pub fn steer(&mut self, state: &mut State, params: &TcpParams) -> bool {
-        self.as_external().is_some_and(|external| external.steer(state, params))
-    }
-    /// Recorded acknowledgements of a steered control; `None` for all others.
-    pub fn samples(&mut self) -> Option<&mut crate::congestion::Samples> {
-        self.as_external()?.samples()
     }
     /// True if it can be copied in its state.
     pub fn is_cloneable(&self) -> bool {
-        !matches!(self, LinuxControl::External(external) if !external.is_cloneable())
+        !matches!(self, LinuxControl::External(external) if !external.control.is_cloneable())
     }
     /// True for the kernel's BBR, which sets the window itself (`cong_control`) and paces.
     #[inline]
     pub fn is_bbr(&self) -> bool {
         matches!(self, LinuxControl::Bbr(_))
-    }
-    /// True if its window holds in recoveries, without PRR.
-    #[inline]
-    pub fn recovers_by_itself(&self) -> bool {
-        match self {
-            LinuxControl::External(external) => external.recovers_by_itself,
-            other => other.is_bbr(),
-        }
-    }
-    /// True if it sets the pacing rate.
-    pub fn has_rate(&self) -> bool {
-        match self {
-            LinuxControl::External(external) => external.has_rate(),
-            other => other.is_bbr(),
-        }
     }
     /// True if it is not the kernel's.
     #[inline]
@@ -221,59 +189,24 @@ impl LinuxControl {
             external.on_lost(&lost());
         }
     }
-    /// The window was lowered because it was not used.
-    pub fn on_idle(&mut self, state: &mut State) {
-        if let LinuxControl::External(external) = self {
-            external.on_idle(state);
-        }
-    }
     /// All it sends is ECN-capable.
     #[inline]
     pub fn needs_ecn(&self) -> bool {
         matches!(self, LinuxControl::Dctcp(_))
     }
-    pub fn init(&mut self, state: &mut State) {
-        if let LinuxControl::Dctcp(_) = self
-            && !state.ecn
-        {
+    /// Starts it: the connection is open. DCTCP without ECN is Reno.
+    pub fn start(&mut self, state: &mut State, now: Time) {
+        if matches!(self, LinuxControl::Dctcp(_)) && !state.ecn {
             *self = LinuxControl::Reno(Reno);
         }
-        each!(self, control => control.init(state));
-    }
-    pub fn ssthresh(&mut self, state: &mut State) -> u32 {
-        each!(self, control => control.ssthresh(state))
-    }
-    #[inline]
-    pub fn avoid(&mut self, state: &mut State, acked: u32) {
-        each!(self, control => control.avoid(state, acked));
-    }
-    pub fn undo(&mut self, state: &mut State) -> u32 {
-        each!(self, control => control.undo(state))
-    }
-    pub fn enter(&mut self, state: &mut State, new: CaState) {
-        each!(self, control => control.enter(state, new));
-        state.ca_state = new;
-    }
-    #[inline]
-    pub fn event(&mut self, state: &mut State, event: Event) {
-        each!(self, control => control.event(state, event));
-    }
-    #[inline]
-    pub fn measured(&mut self, state: &mut State, sample: &Measured) {
-        each!(self, control => control.measured(state, sample));
-    }
-    #[inline]
-    pub fn acknowledged(&mut self, state: &mut State, slow: bool) {
-        each!(self, control => control.acknowledged(state, slow));
-    }
-    #[inline]
-    pub fn control(&mut self, state: &mut State, rate: &RateSample) {
-        each!(self, control => control.control(state, rate));
-    }
-    pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        each!(self, control => control.observe(see));
+        self.init(state);
+        if let Some(external) = self.as_external() {
+            external.on_connected(state, now);
+        }
     }
 }
+
+pass_algorithm!(LinuxControl, each);
 
 /// For [`Algorithm::observe`].
 fn bits(bytes_per_second: f64) -> f64 {

@@ -1,7 +1,7 @@
 //! Vegas (`net/ipv4/tcp_vegas.c`).
 
 use super::super::state::{CaState, State};
-use super::{Algorithm, Event, Measured, reno};
+use super::{Algorithm, Event, reno};
 
 const ALPHA: u64 = 2;
 const BETA: u64 = 4;
@@ -9,7 +9,7 @@ const GAMMA: u64 = 1;
 const UNKNOWN: u64 = 0x7fff_ffff;
 
 #[derive(Clone, Debug)]
-pub(in crate::linux) struct Vegas {
+pub(crate) struct Vegas {
     active: bool,
     round_end: u64,
     samples: u32,
@@ -59,13 +59,13 @@ impl Algorithm for Vegas {
     }
     fn avoid(&mut self, state: &mut State, acked: u32) {
         if !self.active {
-            reno(state, acked);
+            reno(state, acked, |state, _| state.cwnd);
             return;
         }
         if state.una > self.round_end {
             self.round_end = state.nxt;
             match self.samples <= 2 {
-                true => reno(state, acked),
+                true => reno(state, acked, |state, _| state.cwnd),
                 false => self.adjust(state, acked),
             }
             self.samples = 0;
@@ -85,8 +85,8 @@ impl Algorithm for Vegas {
             self.init(state);
         }
     }
-    fn measured(&mut self, _state: &mut State, sample: &Measured) {
-        let Ok(rtt) = u64::try_from(sample.rtt) else { return };
+    fn measured(&mut self, _state: &mut State, rtt: i64) {
+        let Ok(rtt) = u64::try_from(rtt) else { return };
         self.base = self.base.min(rtt + 1);
         self.least = self.least.min(rtt + 1);
         self.samples += 1;

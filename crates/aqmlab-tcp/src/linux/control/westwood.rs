@@ -2,15 +2,15 @@
 
 use super::super::clock::jiffies_of;
 use super::super::state::State;
-use super::{Algorithm, Event, Measured, bits};
+use super::{Algorithm, Event, bits};
 
 /// The least time over which bandwidth is measured, and what round-trip times begin with, in
 /// jiffies.
 const LEAST: u64 = 50;
 const INITIAL: u64 = 20_000;
 
-#[derive(Clone, Debug)]
-pub(in crate::linux) struct Westwood {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Westwood {
     raw: u32,
     bandwidth: u32,
     began: u64,
@@ -21,23 +21,6 @@ pub(in crate::linux) struct Westwood {
     min_rtt: u64,
     first: bool,
     forget: bool,
-}
-
-impl Default for Westwood {
-    fn default() -> Self {
-        Westwood {
-            raw: 0,
-            bandwidth: 0,
-            began: 0,
-            bytes: 0,
-            una: 0,
-            accounted: 0,
-            rtt: INITIAL,
-            min_rtt: INITIAL,
-            first: true,
-            forget: true,
-        }
-    }
 }
 
 fn filtered(old: u32, new: u32) -> u32 {
@@ -89,11 +72,19 @@ impl Westwood {
 
 impl Algorithm for Westwood {
     fn init(&mut self, state: &mut State) {
-        *self = Westwood { began: state.jiffies, una: state.una, ..Westwood::default() };
+        *self = Westwood {
+            began: state.jiffies,
+            una: state.una,
+            rtt: INITIAL,
+            min_rtt: INITIAL,
+            first: true,
+            forget: true,
+            ..Westwood::default()
+        };
     }
-    fn measured(&mut self, _state: &mut State, sample: &Measured) {
-        if sample.rtt > 0 {
-            self.rtt = jiffies_of(sample.rtt as u64);
+    fn measured(&mut self, _state: &mut State, rtt: i64) {
+        if rtt > 0 {
+            self.rtt = jiffies_of(rtt as u64);
         }
     }
     fn acknowledged(&mut self, state: &mut State, slow: bool) {
