@@ -66,19 +66,19 @@ class Readings:
         self._forward = Pools(self._runs, pool or str).runs
         self._is_pooled = pool is not None
         self._own = {each.name: each for each in metrics}
-        self._kept = Kept()
+        self.kept = Kept()
 
     def raw(self, name: str) -> pl.DataFrame:
         """A table of the engine."""
-        return self._kept.once(name, lambda: self._runs.table(name))
+        return self.kept.once(name, lambda: self._runs.table(name))
 
     def samples(self, quantity: str) -> pl.DataFrame:
         """The samples of a quantity after the warm-up."""
-        return self._kept.once(("samples", quantity), lambda: windows.samples(self._runs, quantity))
+        return self.kept.once(("samples", quantity), lambda: windows.samples(self._runs, quantity))
 
     def described(self, metric: str) -> Metric:
         """The metric of the registry or of the pack with this name."""
-        return self._own.get(metric) or self._kept.once(("find", metric), lambda: find(metric)[0])
+        return self._own.get(metric) or self.kept.once(("find", metric), lambda: find(metric)[0])
 
     def _grids_of(self, metric: str, *, forward: bool | None) -> dict[str, Floats]:
         """A metric of each subject; shape (points, replications), NaN where there is none."""
@@ -104,7 +104,7 @@ class Readings:
         none. With `forward` along the path of each group, without it in the worse direction;
         default: along the path if groups are pooled."""
         key = "grids", metric, forward
-        grids = self._kept.once(key, lambda: self._grids_of(metric, forward=forward))
+        grids = self.kept.once(key, lambda: self._grids_of(metric, forward=forward))
         shape = self.result.info.points, self.replications
         return grids.setdefault(subject, np.full(shape, np.nan))
 
@@ -119,7 +119,7 @@ class Readings:
                 means: Floats = np.where(kept, drawn, 0.0).sum(axis=1) / kept.sum(axis=1)
             return means
 
-        return self._kept.once(("means", metric, subject, point), compute)
+        return self.kept.once(("means", metric, subject, point), compute)
 
 
 class CaseResults:
@@ -137,17 +137,29 @@ class CaseResults:
         rows = rows.filter(pl.col("run").is_between(first, first + self._readings.replications - 1))
         return rows.with_columns(replication=pl.col("run") - first)
 
-    def each(self, rows: pl.DataFrame, value: pl.Expr) -> Floats:
-        """An aggregate over the rows of each replication, such as those of `sampled`."""
+    def _values(self, rows: pl.DataFrame, value: pl.Expr) -> Floats:
         values = np.full(self._readings.replications, np.nan)
         own = rows.group_by("replication").agg(value.alias("value"))
         values[own["replication"].to_numpy()] = own["value"].fill_null(np.nan).to_numpy()
-        return values[self._picked]
+        values.flags.writeable = False
+        return values
+
+    def _once(self, key: tuple[object, ...], compute: Callable[[], Floats]) -> Floats:
+        """Values of the replications that were picked, from those of all, computed once."""
+        return self._readings.kept.once((self.point, *key), compute)[self._picked]
+
+    def each(self, rows: pl.DataFrame, value: pl.Expr) -> Floats:
+        """An aggregate over the rows of each replication, such as those of `sampled`."""
+        return self._values(rows, value)[self._picked]
 
     def total(self, table: str, column: str, **where: str) -> Floats:
         """The sum of a column of the engine's table over the rows with these labels."""
-        rows = self._own(self._readings.raw(table).filter(**where))
-        return np.nan_to_num(self.each(rows, pl.col(column).cast(float).sum()))
+
+        def compute() -> Floats:
+            rows = self._own(self._readings.raw(table).filter(**where))
+            return np.nan_to_num(self._values(rows, pl.col(column).cast(float).sum()))
+
+        return self._once((table, column, *where.items()), compute)
 
     def metric(self, name: str, subject: str, *, forward: bool = False) -> Floats:
         """A metric of the registry."""
@@ -188,7 +200,10 @@ class CaseResults:
 
     def has(self, quantity: str, subject: str) -> bool:
         """Whether a quantity was sampled."""
-        return self.sampled(quantity).filter(subject=subject).height > 0
+        key = self.point, "has", quantity, subject
+        return self._readings.kept.once(
+            key, lambda: self.sampled(quantity).filter(subject=subject).height > 0
+        )
 
     def sampled(self, quantity: str) -> pl.DataFrame:
         """The samples of a quantity in all replications: `run`, `subject`, `since`, `value`, ..."""
@@ -211,6 +226,10 @@ class CaseResults:
         self, quantity: str, subject: str, begin: float, end: float, how: str = "mean"
     ) -> Floats:
         """The mean (`how`: max, min, last) of a sampled quantity from `begin` to `end` seconds."""
-        when = pl.col("time_s") > begin, pl.col("time_s") <= end
-        rows = self._own(self._readings.samples(quantity).filter(*when, subject=subject))
-        return self.each(rows, getattr(pl.col("value"), how)())
+
+        def compute() -> Floats:
+            when = pl.col("time_s") > begin, pl.col("time_s") <= end
+            rows = self._own(self._readings.samples(quantity).filter(*when, subject=subject))
+            return self._values(rows, getattr(pl.col("value"), how)())
+
+        return self._once((quantity, subject, begin, end, how), compute)

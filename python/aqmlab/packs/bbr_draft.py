@@ -69,8 +69,8 @@ class Check:
         bulk = filled.scenario("")["flows"]["bulk"]
         flow = "bulk.0" if bulk["workload"]["kind"] == "bulk" else "bulk.1"
         if self.quantity == LOSS:
-            dropped = at.between("dropped", "down", *window, "last")
-            dropped -= at.between("dropped", "down", 0, self.begin, "last")
+            before = at.between("dropped", "down", 0, self.begin, "last")
+            dropped = at.between("dropped", "down", *window, "last") - before
             sent = at.between("throughput_bps", "down", *window) * (self.end - self.begin)
             return dropped / (dropped + sent / (8 * PACKET))
         _, _, name = KINDS[self.quantity]
