@@ -101,13 +101,18 @@ pub(crate) fn queue(params: &impl Discipline) -> Queue {
 
 /// A queue of the discipline behind this link.
 pub(crate) fn queue_on(env: &LinkEnv, params: &impl Discipline) -> Queue {
-    params.check().unwrap();
-    Queue::new(params.build(env), Stream::from_state(1))
+    seeded(env, params, 1)
 }
 
-/// A queue with this state machine.
-pub(crate) fn queue_of(machine: impl QueueDiscipline) -> Queue {
-    Queue::new(Box::new(machine), Stream::from_state(1))
+/// A queue of the discipline behind this link with these random numbers.
+pub(crate) fn seeded(env: &LinkEnv, params: &impl Discipline, seed: u64) -> Queue {
+    params.check().unwrap();
+    Queue::new(params.build(env), Stream::from_state(seed))
+}
+
+/// A queue with this state machine and these random numbers.
+pub(crate) fn queue_of(seed: u64, machine: impl QueueDiscipline) -> Queue {
+    Queue::new(Box::new(machine), Stream::from_state(seed))
 }
 
 /// Value that the discipline shows under this name.

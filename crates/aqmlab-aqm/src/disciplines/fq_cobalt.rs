@@ -22,11 +22,11 @@
 use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, params};
 
 use crate::cobalt::{CobaltState, DOWN, InitialGrace, Law, UP};
-use crate::discipline::{Context, LinkEnv, Reason};
+use crate::discipline::{Context, LinkEnv, OneMachine, Reason};
 use crate::disciplines::codel::Source;
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowAqm, FlowQueues, FlowSource, FqParams, Overflow};
+use crate::fq::{FIXED, FlowAqm, FlowQueues, FlowSource, Fq, FqParams, Overflow};
 
 params! {
     /// Parameters of FQ-COBALT.
@@ -71,10 +71,12 @@ impl Component for FqCobaltParams {
     const SUMMARY: &'static str = "a queue for each flow, new flows first, COBALT in each";
 }
 
-impl FlowQueues for FqCobaltParams {
-    type Aqm = CobaltState;
-    type Turns = Drr;
+impl OneMachine for FqCobaltParams {
+    type Machine = Fq<CobaltState, Drr>;
+    const FIXED: &'static [&'static str] = FIXED;
+}
 
+impl FlowQueues<CobaltState> for FqCobaltParams {
     fn fq(&self, env: &LinkEnv) -> FqParams<'_, CobaltSettings> {
         let law = Law::new(self.target, self.interval, self.variant)
             .with_blue(self.increment, self.decrement);

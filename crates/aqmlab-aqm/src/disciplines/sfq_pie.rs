@@ -100,10 +100,10 @@ impl Discipline for SfqPieParams {
         let settings = self.pie(env);
         match self.variant {
             ProbabilityScope::PerBucket => {
-                Box::new(Fq::<PieState, Ring>::new(self.fq(settings, env)))
+                Box::new(Fq::<PieState, Ring>::with(self.fq(settings, env)))
             }
             ProbabilityScope::CableLabs => Box::new(SfqPie {
-                fq: Fq::new(self.fq((), env)),
+                fq: Fq::with(self.fq((), env)),
                 state: PieState::new(&settings),
                 next_update: Time::ZERO + settings.update_period,
                 settings,
@@ -115,11 +115,11 @@ impl Discipline for SfqPieParams {
         let settings = self.pie(env);
         match self.variant {
             ProbabilityScope::PerBucket => {
-                queue.machine::<Fq<PieState, Ring>>().change(self.fq(settings, env), cx);
+                queue.machine::<Fq<PieState, Ring>>().rewrite(self.fq(settings, env), cx);
             }
             ProbabilityScope::CableLabs => {
                 let queue = queue.machine::<SfqPie>();
-                queue.fq.change(self.fq((), env), cx);
+                queue.fq.rewrite(self.fq((), env), cx);
                 queue.settings = settings;
             }
         }

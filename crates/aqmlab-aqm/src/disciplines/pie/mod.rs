@@ -22,7 +22,9 @@ use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Component, Error, Limit, Rate, Result, Span, choices, params};
 
 use self::linux::PieLinux;
-use crate::discipline::{Context, Discipline, LinkEnv, Note, QueueDiscipline};
+use self::rfc8033::Pie;
+use crate::discipline::{Context, Discipline, LinkEnv, Machine, Note, QueueDiscipline};
+use crate::one_queue::{Aqm, OneQueue};
 
 choices! {
     /// Where the delay of the queue is taken from.
@@ -177,7 +179,7 @@ impl Discipline for PieParams {
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         match self.variant {
-            PieArithmetic::Rfc8033 => Box::new(rfc8033::Pie::new(self, env)),
+            PieArithmetic::Rfc8033 => Box::new(Pie::new(self, env)),
             PieArithmetic::Linux | PieArithmetic::LinuxClamped => {
                 Box::new(PieLinux::new(self, env))
             }
@@ -187,9 +189,9 @@ impl Discipline for PieParams {
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         // Linux, pie_change: a smaller limit drops from the head; the timer goes on as it is.
         match self.variant {
-            PieArithmetic::Rfc8033 => queue.machine::<rfc8033::Pie>().change(self, env, cx),
+            PieArithmetic::Rfc8033 => queue.machine::<OneQueue<Pie>>().change(self, env, cx),
             PieArithmetic::Linux | PieArithmetic::LinuxClamped => {
-                queue.machine::<PieLinux>().change(self, env, cx);
+                queue.machine::<OneQueue<PieLinux>>().change(self, env, cx);
             }
         }
     }

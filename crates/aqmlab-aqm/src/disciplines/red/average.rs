@@ -1,7 +1,7 @@
 //! The moving average of the queue length (Floyd and Jacobson 1993,
 //! section 4).
 
-use aqmlab_core::{Bytes, Time};
+use aqmlab_core::Time;
 
 use super::automatic::RedSettings;
 use super::seconds;
@@ -16,6 +16,7 @@ pub(super) struct Average {
     pub value: f64,
     weight: f64,
     in_bytes: bool,
+    mean_packet: f64,
     /// Mean packets that the link sends in a second.
     packets_per_second: f64,
     /// Since when the link is idle.
@@ -28,20 +29,20 @@ impl Average {
             value: 0.0,
             weight: settings.weight,
             in_bytes: settings.in_bytes,
+            mean_packet: settings.mean_packet,
             packets_per_second: settings.packets_per_second,
             idle_since: Some(Time::ZERO),
         }
     }
 
     /// Writes other parameters. An average in another unit is converted by the mean packet.
-    pub fn change(&mut self, settings: &RedSettings, mean_packet: Bytes) {
-        let mean = mean_packet.get() as f64;
-        let value = match (self.in_bytes, settings.in_bytes) {
-            (false, true) => self.value * mean,
-            (true, false) => self.value / mean,
+    pub fn change(&mut self, new: Average) {
+        let value = match (self.in_bytes, new.in_bytes) {
+            (false, true) => self.value * new.mean_packet,
+            (true, false) => self.value / new.mean_packet,
             _ => self.value,
         };
-        *self = Average { value, idle_since: self.idle_since, ..Average::new(settings) };
+        *self = Average { value, idle_since: self.idle_since, ..new };
     }
 
     /// The queue length in the average's unit.
@@ -87,6 +88,7 @@ mod tests {
                 value: 40.0,
                 weight,
                 in_bytes: false,
+                mean_packet: 1.0,
                 packets_per_second,
                 idle_since: Some(Time::ZERO),
             };

@@ -70,8 +70,7 @@ impl Decision {
     }
 
     /// Writes other parameters. A `max_p` that has adapted itself stays, unless another is given.
-    pub fn change(&mut self, params: &RedParams, settings: &RedSettings) {
-        let mut next = Decision::new(params, settings);
+    pub fn change(&mut self, mut next: Decision) {
         if next.given_max_p == self.given_max_p {
             next.max_p = self.max_p;
         }
