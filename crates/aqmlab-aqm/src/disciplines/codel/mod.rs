@@ -5,8 +5,7 @@
 //! in the queue has stayed above `target` for `interval`, and then again at
 //! times that come closer with the square root of the number of drops.
 //!
-//! The state machine is in `state.rs`; what the variants do differently, in a
-//! file for each family of them.
+//! The state machine is in `state.rs`; what the variants do differently, in `form.rs`.
 //!
 //! # Sources
 //! - RFC 8289, sections 5.2 to 5.6 (the pseudo-code).
@@ -30,8 +29,6 @@ use crate::one_queue::{Aqm, OneQueue};
 
 mod form;
 mod linux;
-mod ns2;
-mod rfc8289;
 mod state;
 
 pub(crate) use state::{CodelSettings, CodelState, Source};
