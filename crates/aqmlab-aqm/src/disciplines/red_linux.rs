@@ -465,7 +465,7 @@ impl Aqm for RedLinux {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{at, env};
+    use crate::testing::env;
 
     #[test]
     fn a_probability_of_one_overflows_in_tc() {
@@ -476,20 +476,5 @@ mod tests {
         assert_eq!(max_p(0.5), ONE / 2);
         // 60000 bytes, Plog 16.
         assert_eq!(max_p(1.0), 60_000 * 65_535);
-    }
-
-    #[test]
-    fn the_idle_table_is_that_of_tc() {
-        // tc-red(8)'s example: a packet takes 12500 ticks, so a cell is 0.0832 of e^-1.
-        let mut average = LinuxAverage::new(&RedLinuxParams::default(), &env());
-        let IdleTable { shifts, cell_log } = &average.table;
-        assert_eq!(*cell_log, 15);
-        assert_eq!([12, 13, 24, 25, 254, 255].map(|cell| shifts[cell]), [0, 1, 1, 2, 21, 31]);
-        // Cells of 32.768 ms, in a line up to the first shift.
-        average.scaled = 1 << 20;
-        assert_eq!(average.decayed(at(0), at(8)), (1 << 20) - (8000 << 5));
-        assert_eq!(average.decayed(at(0), at(425)), 1 << 19);
-        assert_eq!(average.decayed(at(0), at(852)), 1 << 18);
-        assert_eq!(average.decayed(at(0), at(10_000)), 0);
     }
 }

@@ -247,7 +247,7 @@ impl Red {
     pub fn update(&mut self, fifo: &Fifo, now: Time) -> bool {
         self.average.update(now, fifo.backlog());
         self.decision.adapt(now, self.average.value);
-        self.average.value > self.decision.min
+        self.average.value > self.decision.settings.min
     }
 
     /// Where the average is between the thresholds: 0 at the lower one, 1 at
