@@ -269,7 +269,7 @@ impl Headers for () {
 }
 
 /// Dropped packets and counts of marks. A [`Queue`](crate::Queue) has its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Sink {
     pub(crate) dropped: Vec<(Packet, Reason)>,
     pub(crate) marked: [u64; Reason::COUNT],
@@ -286,12 +286,6 @@ impl Sink {
     /// Returns the number of packets marked for this reason.
     pub fn marked(&self, reason: Reason) -> u64 {
         self.marked[reason as usize]
-    }
-}
-
-impl Default for Sink {
-    fn default() -> Self {
-        Sink { dropped: Vec::new(), marked: [0; Reason::COUNT], marks: None }
     }
 }
 
