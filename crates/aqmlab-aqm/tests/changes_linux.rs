@@ -70,20 +70,26 @@ impl Changing {
     }
 }
 
-/// A link of 10 Mbit/s loaded at 1.2 times its rate, until CoDel drops.
-fn codel_at_work(queue: &str) -> (Changing, Time) {
+/// A queue behind a link of 10 Mbit/s after so many packets left, with one more at every n-th of the
+/// arrivals.
+fn at_work(queue: &str, packets: u64, nth: u64) -> (Changing, Time) {
     let mut queue = Changing::new(queue);
     let mut now = Time::ZERO;
-    for round in 0..2000 {
+    for round in 0..packets {
         now = Time::ZERO + Span::from_micros(1200) * round;
-        queue.offer([0], Ecn::NotEct, now);
-        if round % 5 == 0 {
-            queue.offer([0], Ecn::NotEct, now);
+        while let Some(wakeup) = queue.queue.next_wakeup().filter(|wakeup| *wakeup <= now) {
+            queue.queue.on_wakeup(wakeup);
         }
+        queue.offer([0].repeat(if round % nth == 0 { 2 } else { 1 }), Ecn::NotEct, now);
         queue.queue.dequeue(now);
         queue.queue.take_dropped(|_, _| ());
     }
     (queue, now)
+}
+
+/// The same at 1.2 times the rate of the link, until CoDel drops.
+fn codel_at_work(queue: &str) -> (Changing, Time) {
+    at_work(queue, 2000, 5)
 }
 
 /// codel_change: the parameters are written, the variables stay, a smaller limit drops the head.
@@ -120,19 +126,8 @@ fn fq_codel_loses_what_it_would_have_sent() {
 #[test]
 fn pie_keeps_its_probability_and_its_timer() {
     for variant in ["linux", "rfc8033"] {
-        let mut queue = Changing::new(&format!("pie variant={variant} max_burst=0s"));
-        let mut now = Time::ZERO;
-        for round in 0..3000 {
-            now = Time::ZERO + Span::from_micros(1200) * round;
-            while let Some(wakeup) = queue.queue.next_wakeup().filter(|wakeup| *wakeup <= now) {
-                queue.queue.on_wakeup(wakeup);
-            }
-            queue.offer([0], Ecn::NotEct, now);
-            if round % 4 == 0 {
-                queue.offer([0], Ecn::NotEct, now);
-            }
-            queue.queue.dequeue(now);
-        }
+        let pie = format!("pie variant={variant} max_burst=0s");
+        let (mut queue, now) = at_work(&pie, 3000, 4);
         let (probability, next) = (queue.sees("drop_probability"), queue.queue.next_wakeup());
         assert!(probability > 0.01, "{variant}: {probability}");
         queue.set("tupdate", "100ms", now);

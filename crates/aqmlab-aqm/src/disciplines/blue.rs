@@ -172,7 +172,7 @@ impl Aqm for Blue {
 mod tests {
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, assert_near, at, env, queue, run_with, seen};
+    use crate::testing::{TestPacket, assert_near, at, env, queue, seen};
     use aqmlab_core::Ecn;
 
     /// Offers packets (`+`) and asks for them (`-`) at times in microseconds; compares the
@@ -266,17 +266,5 @@ mod tests {
         let params = BlueParams { threshold, increment: 0.01, ..BlueParams::default() };
         let queue = play(&params, &[('+', 0, 0.0), ('+', 0, 0.0), ('+', 0, 0.0), ('+', 0, 0.01)]);
         assert_eq!(queue.counts().dropped[Reason::Overlimit as usize], 0);
-    }
-
-    /// Senders do not react to marks: it goes to 1.
-    #[test]
-    fn capable_packets_are_marked() {
-        let limit = Limit::Packets(50);
-        let mut queue = queue(&BlueParams { limit, ecn: true, ..BlueParams::default() });
-        run_with(&mut queue, Span::from_millis(5), 300, Ecn::Ect0);
-        assert_near(seen(&queue, "drop_probability"), 1.0);
-        let (counts, blue) = (queue.counts(), Reason::Blue as usize);
-        assert_eq!(counts.dropped[blue], 0);
-        assert!(counts.marked[blue] > counts.delivered / 2, "{counts:?}");
     }
 }

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::disciplines::cake;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, fill, late_drops, offer, queue, run, run_with, seen};
+    use crate::testing::{TestPacket, fill, late_drops, offer, queue, run, seen};
 
     fn drops(variant: InitialGrace, until: u64) -> Vec<u64> {
         late_drops(queue(&CobaltParams { variant, ..CobaltParams::default() }), until)
@@ -123,16 +123,6 @@ mod tests {
     fn the_first_drop_comes_after_an_interval_or_at_once() {
         assert_eq!(drops(InitialGrace::LinuxInitfix, 200)[0], 110);
         assert_eq!(drops(InitialGrace::Linux, 200)[0], 11);
-    }
-
-    #[test]
-    fn marks_replace_drops() {
-        for (ecn, marks) in [(true, true), (false, false)] {
-            let mut queue = queue(&CobaltParams { ecn, ..CobaltParams::default() });
-            run_with(&mut queue, Span::from_micros(5455), 20, Ecn::Ect0);
-            let (counts, cobalt) = (queue.counts(), Reason::Cobalt as usize);
-            assert_eq!((counts.marked[cobalt] > 0, counts.dropped[cobalt] > 0), (marks, !marks));
-        }
     }
 
     #[test]

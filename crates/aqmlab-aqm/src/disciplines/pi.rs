@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, queue, run_with, seen};
+    use crate::testing::{TestPacket, queue, seen};
 
     const PI: usize = Reason::Pi as usize;
     /// Brings the queue to this many packets and lets the timer run out.
@@ -236,18 +236,6 @@ mod tests {
         }
         let after = queue.next_wakeup().unwrap() - Time::ZERO;
         assert!((after.as_secs_f64() - 171.0 / 170.0).abs() < 1e-6, "{after:?}");
-    }
-
-    #[test]
-    fn capable_packets_are_marked() {
-        let params = PiParams { ecn: true, limit: Limit::Packets(200), ..PiParams::default() };
-        for (ecn, marks) in [(Ecn::Ect0, true), (Ecn::NotEct, false)] {
-            let mut queue = queue(&params);
-            run_with(&mut queue, Span::from_millis(5), 60, ecn);
-            let (dropped, marked) = (queue.counts().dropped[PI], queue.counts().marked[PI]);
-            assert_eq!((dropped == 0, marked == 0), (marks, !marks), "{dropped} {marked}");
-            assert!(dropped + marked > 100, "{dropped} {marked}");
-        }
     }
 
     #[test]

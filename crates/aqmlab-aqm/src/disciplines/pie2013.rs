@@ -284,8 +284,7 @@ mod tests {
     use aqmlab_core::Bytes;
 
     use super::*;
-    use crate::queue::Queue;
-    use crate::testing::{assert_near, env, queue_of, queue_on, run, seen, slow};
+    use crate::testing::{assert_near, env, queue_of, seen};
 
     fn meter(threshold: Limit) -> Meter {
         Meter::new(threshold, 0.125, false)
@@ -315,30 +314,6 @@ mod tests {
             assert_eq!(meter.departure(Time::from_nanos(i * 6_000_000), 1500, backlog), None);
         }
         assert!(meter.cycle.is_none() && meter.rate.is_none());
-    }
-
-    /// A link of 2 Mbit/s (6 ms a packet) with 110 % of its rate offered,
-    /// for as many seconds.
-    fn overload(settings: &[(&str, &str)], seconds: u64) -> Queue {
-        use aqmlab_core::Params;
-        let mut params = Pie2013Params::default();
-        for (key, text) in settings {
-            params.set(key, &(*text).into()).unwrap();
-        }
-        let mut queue = queue_on(&slow(), &params);
-        run(&mut queue, Span::from_micros(5400), seconds);
-        queue
-    }
-
-    #[test]
-    fn keeping_p_at_zero_in_a_burst_delays_the_first_drop() {
-        let early = |settings: &[(&str, &str)]| {
-            (1..).find(|s| overload(settings, *s).counts().dropped_total() > 0).unwrap()
-        };
-        let base = ("dq_threshold", "5p");
-        assert!(early(&[base]) <= early(&[base, ("p_during_burst", "false")]));
-        let drops = |settings: &[(&str, &str)]| overload(settings, 6).counts().dropped_total();
-        assert!(drops(&[base]) > drops(&[base, ("p_during_burst", "false")]));
     }
 
     /// Unless `p_during_burst`: a burst begins again with the probability at 0.

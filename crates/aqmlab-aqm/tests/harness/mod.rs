@@ -5,9 +5,7 @@
 
 use aqmlab_aqm::registry::{PRESETS, entries};
 use aqmlab_aqm::{Backlog, Context, Discipline, LinkEnv, Queue, QueueConfig, QueueDiscipline};
-use aqmlab_core::{
-    AnyComponent, Ecn, Lookup, Packet, Rate, Result, Span, Stream, Table, Time, Value,
-};
+use aqmlab_core::{AnyComponent, Ecn, Packet, Rate, Result, Span, Stream, Table, Time, Value};
 use proptest::prelude::*;
 
 pub const LIMIT: u64 = 60;
@@ -394,16 +392,9 @@ impl Discipline for AsCustom {
     }
 }
 
-impl Lookup<dyn Discipline> for AsCustom {
-    fn find(&self, _name: &str) -> Result<Option<Box<dyn Discipline>>> {
-        Ok(Some(Box::new(self.clone())))
-    }
-}
-
 /// The same discipline as if it were not in the catalogue.
 pub fn adapted_config(config: &QueueConfig) -> QueueConfig {
-    let adapted = AsCustom(config.clone());
-    let adapted = QueueConfig::read_with(&"adapted".into(), &adapted).unwrap();
+    let adapted = QueueConfig::new(Box::new(AsCustom(config.clone())));
     assert!(!adapted.is_built_in());
     adapted
 }

@@ -430,7 +430,7 @@ mod tests {
     use aqmlab_core::{Bytes, Ecn};
 
     use super::*;
-    use crate::testing::{self, TestPacket, at, env, ids, queue_of};
+    use crate::testing::{TestPacket, at, env, ids, queue_of};
 
     fn settings(change: impl FnOnce(&mut PieParams)) -> PieSettings {
         let mut params = PieParams { variant: PieArithmetic::Linux, ..PieParams::default() };
@@ -488,49 +488,6 @@ mod tests {
             queue.on_wakeup(at(millis));
             assert_eq!(queue.next_wakeup(), Some(at(2 * millis)), "{micros} us");
         }
-    }
-
-    /// The probability, as a part of 1, after an update at a steady delay.
-    fn after(probability: f64, millis: u64) -> f64 {
-        let settings = settings(|_| ());
-        let mut state = PieState::new(&settings);
-        state.probability = (probability * ONE as f64) as u64;
-        state.delay = ticks(Span::from_millis(millis));
-        state.old_delay = state.delay;
-        state.update(&settings, 15_000);
-        state.probability as f64 / ONE as f64
-    }
-
-    #[test]
-    fn steps_are_capped_and_long_delays_add_two_percent() {
-        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-7, "{a} instead of {b}");
-        close(after(0.5, 115), 0.5 + 0.125 * 0.1);
-        // 1/8 * 235 ms is more than 0.02, and 250 ms are not yet too long.
-        close(after(0.5, 250), 0.5 + 0.02);
-        close(after(0.5, 251), 0.5 + 0.02 + 0.02);
-        // No cap below 0.1, but an eighth of the step below 0.01.
-        close(after(0.005, 215), 0.005 + 0.125 * 0.2 / 8.0);
-        close(after(0.005, 315), 0.005 + 0.125 * 0.3 / 8.0 + 0.02);
-    }
-
-    #[test]
-    fn drops_are_kept_apart_and_marks_do_not_reset_the_sum() {
-        let settings = settings(|params| params.ecn = true);
-        let chosen = |ecn, probability: u64, count: u64| {
-            let mut state = PieState::new(&settings);
-            (state.probability, state.delay) = (probability, u64::MAX);
-            state.burst_allowance = 0;
-            let mut pie = PieLinux::new(&PieParams::default(), &env());
-            (pie.aqm.state, pie.aqm.settings) = (state, settings.clone());
-            let mut queue = queue_of(3, pie);
-            testing::chosen(&mut queue, ecn, count)
-        };
-        let drops = chosen(Ecn::NotEct, ONE / 20, 900);
-        let gaps: Vec<u64> = drops.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
-        assert!(gaps.len() > 20 && gaps.iter().all(|gap| (17..=171).contains(gap)), "{gaps:?}");
-        // Up to 10 % ECN-capable packets are marked, above it dropped.
-        assert!(chosen(Ecn::Ect0, ONE / 10, 900).iter().all(|(_, dropped)| !dropped));
-        assert!(chosen(Ecn::Ect0, ONE / 10 + 1, 900).iter().all(|(_, dropped)| *dropped));
     }
 
     #[test]

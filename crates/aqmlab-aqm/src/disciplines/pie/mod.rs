@@ -262,36 +262,3 @@ pub(crate) fn no_rate_sample(threshold: Limit, update: Option<Span>, rate: Rate)
         ),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use aqmlab_core::Ecn;
-
-    use super::*;
-    use crate::discipline::Reason;
-    use crate::queue::Queue;
-    use crate::testing::{ids, queue_on, run_with, slow};
-
-    /// 110 % of what a link of 2 Mbit/s can send, for 30 s.
-    fn overload(params: &PieParams, ecn: Ecn) -> Queue {
-        let mut queue = queue_on(&slow(), params);
-        run_with(&mut queue, Span::from_micros(5455), 30, ecn);
-        queue
-    }
-
-    #[test]
-    fn ecn_marks_up_to_its_limit_and_drops_above() {
-        for variant in [PieArithmetic::Rfc8033, PieArithmetic::LinuxClamped] {
-            let params = PieParams { ecn: true, variant, ..PieParams::default() };
-            let counts = overload(&params, Ecn::Ect0).counts();
-            assert!(counts.marked_total() > 0, "{counts:?}");
-            // No packet reacts to the marks: the probability rises above 0.1.
-            assert!(counts.dropped[Reason::Pie as usize] > 0, "{counts:?}");
-            assert_eq!(overload(&params, Ecn::NotEct).counts().marked_total(), 0);
-        }
-        let never = PieParams { ecn: true, max_ecn: 0.0, ..PieParams::default() };
-        let queue = overload(&never, Ecn::Ect0);
-        assert_eq!(queue.counts().marked_total(), 0);
-        assert!(ids(&queue).contains(&"pie-ecn-drops"));
-    }
-}
