@@ -124,14 +124,20 @@ impl Backlog {
     /// Returns true if the backlog is a limit, which must be resolved, or more.
     #[inline]
     pub(crate) fn reaches(self, limit: Limit) -> bool {
-        let (backlog, limit) = self.against(limit);
-        backlog >= limit
+        match limit {
+            Limit::Packets(packets) => self.packets >= packets,
+            Limit::Bytes(bytes) => self.bytes >= bytes.get(),
+            Limit::Bdp(_) | Limit::Unlimited => false,
+        }
     }
     /// Returns true if the backlog exceeds a threshold, which must be resolved.
     #[inline]
     pub fn exceeds(self, threshold: Limit) -> bool {
-        let (backlog, threshold) = self.against(threshold);
-        backlog > threshold
+        match threshold {
+            Limit::Packets(packets) => self.packets > packets,
+            Limit::Bytes(bytes) => self.bytes > bytes.get(),
+            Limit::Bdp(_) | Limit::Unlimited => false,
+        }
     }
 }
 
@@ -314,7 +320,7 @@ impl Context<'_> {
 
     /// Signals congestion: marks the packet if it is ECN-capable and `may_mark`, and drops it
     /// otherwise. Returns the packet unless it is dropped.
-    #[inline]
+    #[inline(always)]
     pub fn signal(&mut self, mut packet: Packet, may_mark: bool, reason: Reason) -> Option<Packet> {
         if !(may_mark && packet.ecn().is_capable()) {
             self.drop(packet, reason);

@@ -29,7 +29,7 @@ pub(crate) trait Aqm: Clone + Send + 'static {
     }
 
     /// Enqueues a packet: by default one that fits and that [`admit`](Self::admit) lets in.
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, fifo: &mut Fifo, room: QueueLimit, packet: Packet, cx: &mut Context<'_>) {
         if !room.admits(fifo.backlog(), packet.size()) {
             self.refused();
@@ -40,17 +40,17 @@ pub(crate) trait Aqm: Clone + Send + 'static {
     }
 
     /// Returns an arriving packet that fits, marked or not, unless it is dropped.
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, _fifo: &Fifo, packet: Packet, _cx: &mut Context<'_>) -> Option<Packet> {
         Some(packet)
     }
 
     /// Handles an arriving packet that does not fit.
-    #[inline]
+    #[inline(always)]
     fn refused(&mut self) {}
 
     /// Returns the next packet to send.
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, fifo: &mut Fifo, _cx: &mut Context<'_>) -> Option<Packet> {
         fifo.pop()
     }

@@ -143,6 +143,7 @@ impl Aqm for Pi {
         self.settings = new.settings;
     }
 
+    #[inline(always)]
     fn admit(&mut self, _fifo: &Fifo, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
         let mut probability = self.probability;
         if self.settings.by_size {

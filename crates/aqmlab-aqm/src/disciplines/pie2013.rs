@@ -195,6 +195,7 @@ impl Aqm for Pie2013 {
         (self.meter, self.params, self.link_rate) = (new.meter, new.params, new.link_rate);
     }
 
+    #[inline(always)]
     fn admit(&mut self, _fifo: &Fifo, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
         // One draw for each packet that may be dropped: none at probability zero or within an
         // allowance.

@@ -352,13 +352,20 @@ impl Aqm for Sfb {
         self.restart(cx);
     }
 
-    fn admit(&mut self, _fifo: &Fifo, mut packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
+    fn enqueue(
+        &mut self,
+        fifo: &mut Fifo,
+        room: QueueLimit,
+        mut packet: Packet,
+        cx: &mut Context<'_>,
+    ) {
+        if !room.admits(fifo.backlog(), packet.size()) {
+            cx.drop(packet, Reason::Overlimit);
+            return;
+        }
         let mut counted = Counted::default();
         match self.decide(&packet, &mut counted, cx) {
-            Err(reason) => {
-                cx.drop(packet, reason);
-                return None;
-            }
+            Err(reason) => return cx.drop(packet, reason),
             Ok(true) => cx.mark(&mut packet, Reason::SfbEarly),
             Ok(false) => (),
         }
@@ -368,7 +375,7 @@ impl Aqm for Sfb {
             }
         }
         self.counted.push_back(counted);
-        Some(packet)
+        fifo.push(packet);
     }
 
     fn dequeue(&mut self, fifo: &mut Fifo, _cx: &mut Context<'_>) -> Option<Packet> {

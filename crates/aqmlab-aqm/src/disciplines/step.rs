@@ -145,6 +145,7 @@ impl Aqm for Step {
         OneQueue::new(QueueLimit::new(params.limit, None, env), step)
     }
 
+    #[inline(always)]
     fn admit(&mut self, fifo: &Fifo, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
         match self.0.mark_at {
             Moment::Enqueue => self.signal(fifo, packet, cx),

@@ -220,7 +220,12 @@ impl<I: FlowAqm, S: FlowScheduler> Fq<I, S> {
     }
 
     fn is_over_limit(&self) -> bool {
-        self.total.exceeds(self.limit) || self.is_over_memory()
+        let over = match self.limit {
+            Limit::Packets(limit) => self.total.packets > limit,
+            Limit::Bytes(limit) => self.total.bytes > limit.get(),
+            Limit::Bdp(_) | Limit::Unlimited => false,
+        };
+        over || self.is_over_memory()
     }
 
     fn is_over_memory(&self) -> bool {

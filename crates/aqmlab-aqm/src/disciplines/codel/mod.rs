@@ -176,6 +176,10 @@ impl Aqm for Codel {
         (self.law, self.target, self.link_rate) = (new.law, new.target, new.link_rate);
     }
 
+    fn enqueue(&mut self, fifo: &mut Fifo, room: QueueLimit, packet: Packet, cx: &mut Context<'_>) {
+        fifo.push_within(room, packet, cx);
+    }
+
     fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Context<'_>) -> Option<Packet> {
         let mut source = Single { fifo, largest: &mut self.largest };
         let packet = self.state.dequeue(&self.law, &mut source, cx);

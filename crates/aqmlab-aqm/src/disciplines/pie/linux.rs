@@ -359,15 +359,14 @@ impl Aqm for PieLinux {
 
     fn admit(&mut self, fifo: &Fifo, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
         let before = packet.ecn();
-        let admitted = self.state.admit(&self.settings, packet, fifo.backlog().bytes, cx);
-        match &admitted {
-            Some(packet) => self.memory.marks += u64::from(packet.ecn() != before),
-            None => {
-                let is_capable = self.settings.ecn && before.is_capable();
-                self.memory.ecn_drops += u64::from(is_capable);
-            }
-        }
-        admitted
+        let packet = self.state.admit(&self.settings, packet, fifo.backlog().bytes, cx);
+        let Some(packet) = packet else {
+            let is_capable = self.settings.ecn && before.is_capable();
+            self.memory.ecn_drops += u64::from(is_capable);
+            return None;
+        };
+        self.memory.marks += u64::from(packet.ecn() != before);
+        Some(packet)
     }
 
     fn refused(&mut self) {
