@@ -112,6 +112,24 @@ pub struct Backlog {
 }
 
 impl Backlog {
+    /// Returns the backlog and a limit, which must be resolved, in the unit of the limit.
+    #[inline]
+    pub(crate) fn against(self, limit: Limit) -> (u64, u64) {
+        match limit {
+            Limit::Packets(limit) => (self.packets, limit),
+            Limit::Bytes(limit) => (self.bytes, limit.get()),
+            Limit::Bdp(_) | Limit::Unlimited => (0, u64::MAX),
+        }
+    }
+    /// Returns true if the backlog is a limit, which must be resolved, or more.
+    #[inline]
+    pub(crate) fn reaches(self, limit: Limit) -> bool {
+        match limit {
+            Limit::Packets(packets) => self.packets >= packets,
+            Limit::Bytes(bytes) => self.bytes >= bytes.get(),
+            Limit::Bdp(_) | Limit::Unlimited => false,
+        }
+    }
     /// Returns true if the backlog exceeds a threshold, which must be resolved.
     #[inline]
     pub fn exceeds(self, threshold: Limit) -> bool {
@@ -257,7 +275,7 @@ impl Headers for () {
 }
 
 /// Dropped packets and counts of marks. A [`Queue`](crate::Queue) has its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Sink {
     pub(crate) dropped: Vec<(Packet, Reason)>,
     pub(crate) marked: [u64; Reason::COUNT],
@@ -274,12 +292,6 @@ impl Sink {
     /// Returns the number of packets marked for this reason.
     pub fn marked(&self, reason: Reason) -> u64 {
         self.marked[reason as usize]
-    }
-}
-
-impl Default for Sink {
-    fn default() -> Self {
-        Sink { dropped: Vec::new(), marked: [0; Reason::COUNT], marks: None }
     }
 }
 
@@ -304,6 +316,18 @@ impl Context<'_> {
         if let Some(marks) = &mut self.sink.marks {
             marks.push(packet.key);
         }
+    }
+
+    /// Signals congestion: marks the packet if it is ECN-capable and `may_mark`, and drops it
+    /// otherwise. Returns the packet unless it is dropped.
+    #[inline(always)]
+    pub fn signal(&mut self, mut packet: Packet, may_mark: bool, reason: Reason) -> Option<Packet> {
+        if !(may_mark && packet.ecn().is_capable()) {
+            self.drop(packet, reason);
+            return None;
+        }
+        self.mark(&mut packet, reason);
+        Some(packet)
     }
 }
 
@@ -377,6 +401,46 @@ pub trait Discipline: AnyComponent + CloneParams {
     /// state of the control, stay. What a smaller limit has no room for is dropped. (Linux: the
     /// `change` of a qdisc.)
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>);
+}
+
+/// State machine of a discipline of this crate with the parameters `P`.
+pub(crate) trait Machine<P>: QueueDiscipline {
+    /// Returns a new queue; see [`Discipline::build`].
+    fn new(params: &P, env: &LinkEnv) -> Self;
+    /// Takes other parameters; see [`Discipline::change`].
+    fn change(&mut self, params: &P, env: &LinkEnv, cx: &mut Context<'_>);
+}
+
+/// Parameters of a discipline of this crate that has one state machine; see [`Discipline`].
+pub(crate) trait OneMachine: AnyComponent + Clone {
+    /// The state machine.
+    type Machine: Machine<Self>;
+    /// True if it can signal congestion.
+    const GIVES_SIGNALS: bool = true;
+    /// Parameters that a running queue cannot take.
+    const FIXED: &'static [&'static str] = &[];
+    /// Returns the slowest adaptation.
+    fn slowest(&self, _env: &LinkEnv) -> Option<(&'static str, Span)> {
+        None
+    }
+}
+
+impl<P: OneMachine> Discipline for P {
+    fn gives_signals(&self) -> bool {
+        P::GIVES_SIGNALS
+    }
+    fn slowest(&self, env: &LinkEnv) -> Option<(&'static str, Span)> {
+        OneMachine::slowest(self, env)
+    }
+    fn fixed(&self) -> &'static [&'static str] {
+        P::FIXED
+    }
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
+        Box::new(P::Machine::new(self, env))
+    }
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        queue.machine::<P::Machine>().change(self, env, cx);
+    }
 }
 
 /// A discipline with its parameters, as a scenario names it.

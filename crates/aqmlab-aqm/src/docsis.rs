@@ -48,18 +48,10 @@ impl TokenBucket {
         TokenBucket { sustained, peak, burst, tokens: burst, last: Time::ZERO, measured }
     }
 
-    /// Takes other rates and another burst; tokens beyond the burst are lost.
-    pub fn change(
-        &mut self,
-        sustained: Option<Rate>,
-        peak: Option<Rate>,
-        burst: Bytes,
-        env: &LinkEnv,
-    ) {
-        let TokenBucket { sustained, peak, burst, .. } =
-            TokenBucket::new(sustained, peak, burst, env);
-        (self.sustained, self.peak, self.burst) = (sustained, peak, burst);
-        self.tokens = self.tokens.min(burst);
+    /// Takes the rates and the burst of another; tokens beyond the burst are lost.
+    pub fn change(&mut self, new: &TokenBucket) {
+        (self.sustained, self.peak, self.burst) = (new.sustained, new.peak, new.burst);
+        self.tokens = self.tokens.min(new.burst);
     }
 
     /// The sustained rate in bytes per second.

@@ -15,6 +15,14 @@ fn read(name: &str, settings: &str) -> Result<QueueConfig> {
     QueueConfig::read(&Value::Table(table))
 }
 
+/// Returns a queue after packets arrived every `gap` microseconds at a link that sends one in 6 ms.
+fn loaded(name: &str, settings: &str, gap: u64, seconds: u64, ecn: Ecn) -> Queue {
+    let built = read(name, settings).unwrap().build_checked(&slow());
+    let mut queue = Queue::new(built, Stream::from_state(1));
+    run_with(&mut queue, Span::from_micros(gap), seconds, ecn);
+    queue
+}
+
 /// Packets arrive every so many microseconds for so many seconds at a link that sends one in 6 ms,
 /// from senders that do not react. The excess is dropped, most of it early.
 struct Overload {
@@ -94,9 +102,7 @@ const OVERLOADS: &[Overload] = &[
 fn the_excess_of_an_overload_is_dropped_early() {
     for Overload { name, settings, ecn, gap, seconds, tolerance, state, notes } in OVERLOADS {
         let label = format!("{name} {settings} {ecn:?}");
-        let config = read(name, settings).unwrap();
-        let mut queue = Queue::new(config.build_checked(&slow()), Stream::from_state(1));
-        run_with(&mut queue, Span::from_micros(*gap), *seconds, *ecn);
+        let queue = loaded(name, settings, *gap, *seconds, *ecn);
         let counts = queue.counts();
         let share = counts.dropped_total() as f64 / counts.arrived as f64;
         assert!((share - (1.0 - *gap as f64 / 6000.0)).abs() < *tolerance, "{label}: {share}");
@@ -111,6 +117,35 @@ fn the_excess_of_an_overload_is_dropped_early() {
         let most = if settings.contains("80p") { 65..95 } else { 0..51 };
         assert!(most.contains(&queue.backlog().packets), "{label}: {:?}", queue.backlog());
         assert_eq!(ids(&queue), *notes, "{label}");
+    }
+}
+
+/// Disciplines that signal by marks, and the load: packets every so many microseconds for so many
+/// seconds at a link that sends one in 6 ms, from senders that do not react.
+const MARKING: &[(&str, &str, u64, u64)] = &[
+    ("bernoulli", "probability 0.1", 5000, 5),
+    ("blue", "limit 50p", 5000, 300),
+    ("cobalt", "", 5455, 20),
+    ("codel", "", 5000, 20),
+    ("fq_cobalt", "", 2000, 10),
+    ("pi", "limit 200p", 5000, 60),
+    ("pie2013", "dq_threshold 5p", 5400, 20),
+];
+
+#[test]
+fn marks_replace_early_drops() {
+    for (name, settings, gap, seconds) in MARKING {
+        let signals = |ecn, enabled| {
+            let settings = format!("{settings}, ecn {enabled}");
+            let counts = loaded(name, &settings, *gap, *seconds, ecn).counts();
+            let late = counts.dropped[Reason::Overlimit as usize];
+            (counts.dropped_total() - late, counts.marked_total())
+        };
+        let (plain, marked) = signals(Ecn::NotEct, true);
+        assert!(plain > 10 && marked == 0, "{name}: {plain} {marked}");
+        assert_eq!(signals(Ecn::Ect0, false), (plain, 0), "{name}");
+        let (dropped, marked) = signals(Ecn::Ect0, true);
+        assert!(dropped == 0 && marked > 10, "{name}: {dropped} {marked}");
     }
 }
 
@@ -196,17 +231,10 @@ const NOTED: &[Noted] = &[
     ("pie2013", "", 7000, 2, &[], Some(false)),
 ];
 
-fn noted(name: &str, settings: &str, gap: u64, seconds: u64) -> Queue {
-    let built = read(name, settings).unwrap().build_checked(&slow());
-    let mut queue = Queue::new(built, Stream::from_state(1));
-    run_with(&mut queue, Span::from_micros(gap), seconds, Ecn::NotEct);
-    queue
-}
-
 #[test]
 fn what_a_reader_has_to_know_is_noted() {
     for (name, settings, gap, seconds, notes, is_early) in NOTED {
-        let queue = noted(name, settings, *gap, *seconds);
+        let queue = loaded(name, settings, *gap, *seconds, Ecn::NotEct);
         assert_eq!(ids(&queue), *notes, "{name} {settings} {gap}");
         let counts = queue.counts();
         let early = counts.dropped_total() - counts.dropped[Reason::Overlimit as usize];
@@ -221,7 +249,7 @@ fn notes_contain_the_numbers_of_the_queue() {
     let kernel = "delay rate, limit 10p, target 30ms";
     let of_2013 = &["10p", "30ms", "2mbit", "`tupdate`", "`dq_threshold`"];
     for (name, settings, parts) in [("pie", kernel, &["16384b"][..]), ("pie2013", "", of_2013)] {
-        let text = &noted(name, settings, 5400, 20).notes()[0].text;
+        let text = &loaded(name, settings, 5400, 20, Ecn::NotEct).notes()[0].text;
         assert!(parts.iter().all(|part| text.contains(part)), "{text}");
     }
 }

@@ -43,6 +43,7 @@ pub mod fifo;
 mod fq;
 #[cfg(test)]
 mod laws;
+mod one_queue;
 pub mod queue;
 mod red_burst;
 pub mod registry;

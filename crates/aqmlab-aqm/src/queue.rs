@@ -67,10 +67,8 @@ pub struct Queue {
     sink: Sink,
     /// Packets that arrived, and neither left nor were dropped.
     backlog: Backlog,
-    delivered: u64,
-    delivered_bytes: u64,
-    dropped: [u64; Reason::COUNT],
-    dropped_bytes: u64,
+    /// Counts of delivered and dropped packets.
+    gone: Counts,
 }
 
 impl Queue {
@@ -81,10 +79,7 @@ impl Queue {
             random,
             sink: Sink::default(),
             backlog: Backlog::default(),
-            delivered: 0,
-            delivered_bytes: 0,
-            dropped: [0; Reason::COUNT],
-            dropped_bytes: 0,
+            gone: Counts::default(),
         }
     }
 
@@ -123,8 +118,8 @@ impl Queue {
     pub fn lets_pass(&mut self, size: u32) -> bool {
         let passes = self.discipline.passes(size);
         if passes {
-            self.delivered += 1;
-            self.delivered_bytes += u64::from(size);
+            self.gone.delivered += 1;
+            self.gone.delivered_bytes += u64::from(size);
         }
         passes
     }
@@ -137,8 +132,8 @@ impl Queue {
 
     #[inline(always)]
     fn gave(&mut self, size: u32) {
-        self.delivered += 1;
-        self.delivered_bytes += u64::from(size);
+        self.gone.delivered += 1;
+        self.gone.delivered_bytes += u64::from(size);
         self.left(size);
     }
 
@@ -180,8 +175,8 @@ impl Queue {
     fn drain_dropped(&mut self, mut each: impl FnMut(Packet, Reason)) {
         let mut dropped = core::mem::take(&mut self.sink.dropped);
         for (packet, reason) in dropped.drain(..) {
-            self.dropped[reason as usize] += 1;
-            self.dropped_bytes += u64::from(packet.size());
+            self.gone.dropped[reason as usize] += 1;
+            self.gone.dropped_bytes += u64::from(packet.size());
             self.left(packet.size());
             each(packet, reason);
         }
@@ -234,8 +229,8 @@ impl Queue {
     pub fn replace(&mut self, mut discipline: Box<dyn QueueDiscipline>, now: Time) -> Backlog {
         let mut packets = Vec::new();
         let kept = self.drain(now, |packet| packets.push(packet));
-        self.dropped[Reason::Overlimit as usize] += kept.packets;
-        self.dropped_bytes += kept.bytes;
+        self.gone.dropped[Reason::Overlimit as usize] += kept.packets;
+        self.gone.dropped_bytes += kept.bytes;
         self.backlog.packets = self.backlog.packets.wrapping_sub(kept.packets);
         self.backlog.bytes = self.backlog.bytes.wrapping_sub(kept.bytes);
         // Its timers run as if it had been there, empty, all the time.
@@ -278,16 +273,13 @@ impl Queue {
 
     /// Returns the counts.
     pub fn counts(&self) -> Counts {
-        let gone = self.delivered + self.dropped.iter().sum::<u64>();
-        let gone_bytes = self.delivered_bytes + self.dropped_bytes;
+        let packets = self.gone.delivered + self.gone.dropped_total();
+        let bytes = self.gone.delivered_bytes + self.gone.dropped_bytes;
         Counts {
-            arrived: self.backlog.packets.wrapping_add(gone),
-            arrived_bytes: self.backlog.bytes.wrapping_add(gone_bytes),
-            delivered: self.delivered,
-            delivered_bytes: self.delivered_bytes,
-            dropped: self.dropped,
-            dropped_bytes: self.dropped_bytes,
+            arrived: self.backlog.packets.wrapping_add(packets),
+            arrived_bytes: self.backlog.bytes.wrapping_add(bytes),
             marked: self.sink.marked,
+            ..self.gone
         }
     }
 

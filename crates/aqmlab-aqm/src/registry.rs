@@ -129,10 +129,4 @@ mod tests {
         table.insert("limit", "20p".into());
         assert_ne!(QueueConfig::read(&Value::Table(table)).unwrap(), by_name);
     }
-
-    #[test]
-    fn an_unknown_discipline_comes_with_the_nearest() {
-        let error = QueueConfig::read(&"droptial".into()).unwrap_err();
-        assert!(error.to_string().contains("did you mean `droptail`?"), "{error}");
-    }
 }

@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
-use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, TcpHeader, Time};
+use aqmlab_core::{Ecn, Packet, Rate, Span, Stream, TcpHeader, Time};
 
-use crate::discipline::{Discipline, Headers, LinkEnv, QueueDiscipline};
+use crate::discipline::{Discipline, Headers, LinkEnv, QueueDiscipline, Reason};
 use crate::queue::Queue;
 
 /// Packets of tests. They have 1500 bytes and are not ECN-capable, unless stated otherwise.
@@ -76,12 +76,7 @@ impl Headers for OfTests {
 
 /// A link of 10 Mbit/s.
 pub(crate) fn env() -> LinkEnv {
-    LinkEnv {
-        rate: Rate::from_bps(10_000_000),
-        base_rtt: Span::from_millis(100),
-        mtu: Bytes::new(1514),
-        header: 0,
-    }
+    LinkEnv::new(Rate::from_bps(10_000_000), Span::from_millis(100))
 }
 
 /// A link of 2 Mbit/s: 6 ms for a packet, as [`run`] takes.
@@ -101,13 +96,18 @@ pub(crate) fn queue(params: &impl Discipline) -> Queue {
 
 /// A queue of the discipline behind this link.
 pub(crate) fn queue_on(env: &LinkEnv, params: &impl Discipline) -> Queue {
-    params.check().unwrap();
-    Queue::new(params.build(env), Stream::from_state(1))
+    seeded(env, params, 1)
 }
 
-/// A queue with this state machine.
-pub(crate) fn queue_of(machine: impl QueueDiscipline) -> Queue {
-    Queue::new(Box::new(machine), Stream::from_state(1))
+/// A queue of the discipline behind this link with these random numbers.
+pub(crate) fn seeded(env: &LinkEnv, params: &impl Discipline, seed: u64) -> Queue {
+    params.check().unwrap();
+    Queue::new(params.build(env), Stream::from_state(seed))
+}
+
+/// A queue with this state machine and these random numbers.
+pub(crate) fn queue_of(seed: u64, machine: impl QueueDiscipline) -> Queue {
+    Queue::new(Box::new(machine), Stream::from_state(seed))
 }
 
 /// Value that the discipline shows under this name.
@@ -185,13 +185,25 @@ pub(crate) fn run(queue: &mut Queue, gap: Span, seconds: u64) {
 
 /// The same with packets of the given codepoint.
 pub(crate) fn run_with(queue: &mut Queue, gap: Span, seconds: u64, ecn: Ecn) {
-    let (end, service) = (Time::ZERO + Span::from_secs(seconds), Span::from_millis(6));
-    let (mut arrival, mut free, mut busy) = (Time::ZERO, Time::MAX, false);
+    let arrivals = (0..).map(|i| (Time::ZERO + gap * i, Packet::of_ecn(ecn)));
+    serve(queue, arrivals, Span::from_secs(seconds));
+}
+
+/// Offers packets at these times to a link that takes 6 ms for each. Returns the dropped ones with
+/// their times.
+pub(crate) fn serve(
+    queue: &mut Queue,
+    arrivals: impl Iterator<Item = (Time, Packet)>,
+    duration: Span,
+) -> Vec<(Time, Packet, Reason)> {
+    let mut arrivals = arrivals.peekable();
+    let (mut free, mut busy, mut dropped) = (Time::MAX, false, Vec::new());
     loop {
+        let arrival = arrivals.peek().map_or(Time::MAX, |(time, _)| *time);
         let wakeup = queue.next_wakeup().unwrap_or(Time::MAX);
         let now = arrival.min(free).min(wakeup);
-        if now >= end {
-            break;
+        if now >= Time::ZERO + duration {
+            return dropped;
         }
         let may_send = if now == free {
             true
@@ -199,15 +211,15 @@ pub(crate) fn run_with(queue: &mut Queue, gap: Span, seconds: u64, ecn: Ecn) {
             queue.on_wakeup(now);
             false
         } else {
-            queue.enqueue(Packet::of_ecn(ecn), now);
-            arrival += gap;
+            let (_, packet) = arrivals.next().expect("there is one");
+            queue.enqueue(packet, now);
             !busy
         };
         if may_send {
             busy = queue.dequeue(now).is_some();
-            free = if busy { now + service } else { Time::MAX };
+            free = if busy { now + Span::from_millis(6) } else { Time::MAX };
         }
-        queue.take_dropped(|_, _| ());
+        queue.take_dropped(|packet, reason| dropped.push((now, packet, reason)));
         queue.assert_conservation("test");
     }
 }

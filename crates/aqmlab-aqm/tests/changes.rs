@@ -34,49 +34,34 @@ const VALUES: [&str; 20] = [
     "unlimited",
 ];
 
-/// The settings with one value changed, where it is allowed.
-fn with(
-    name: &str,
-    settings: &[(String, String)],
-    key: &str,
-    text: &str,
-) -> Option<(Vec<(String, String)>, QueueConfig)> {
-    let mut settings: Vec<_> = settings.iter().filter(|(k, _)| k != key).cloned().collect();
-    settings.push((key.to_string(), text.to_string()));
-    let config = try_config(name, &settings).ok()?;
-    Some((settings, config))
-}
-
 /// Each change of one parameter of each variant, by key: the settings before and after.
 struct Case {
-    name: &'static str,
-    before: Vec<(String, String)>,
+    before: String,
     key: &'static str,
-    after: Vec<(String, String)>,
+    text: &'static str,
+    after: String,
     to: QueueConfig,
 }
 
 impl Case {
-    fn label(&self) -> String {
-        let Case { name, before, key, after, .. } = self;
-        let (_, text) = after.last().expect("the key is the last");
-        format!("{name} {before:?} {key} = {text}")
+    fn name(&self) -> &str {
+        name_of(&self.before)
     }
 }
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (name, before) in variants() {
+    for before in variants() {
+        let name = name_of(&before);
         let of = PRESETS.iter().find(|preset| preset.name == name).map_or(name, |preset| preset.of);
         let entry = entries().into_iter().find(|entry| entry.name == of).unwrap();
-        let from = config(name, &before);
+        let from = config(&before);
         for spec in entry.params {
-            let texts = VALUES.iter().copied().chain(spec.choices.iter().copied());
-            for text in texts {
-                let Some((after, to)) = with(name, &before, spec.name, text) else { continue };
-                if to != from {
-                    let before = before.clone();
-                    cases.push(Case { name, before, key: spec.name, after, to });
+            for text in VALUES.iter().chain(spec.choices) {
+                let after = format!("{before} {}={text}", spec.name);
+                // Where it is allowed.
+                if let Some(to) = try_config(&after).ok().filter(|to| *to != from) {
+                    cases.push(Case { before: before.clone(), key: spec.name, text, after, to });
                 }
             }
         }
@@ -113,17 +98,17 @@ fn is_fixed(key: &str) -> bool {
 #[test]
 fn what_a_running_queue_cannot_take_is_refused_by_name() {
     for case in cases() {
-        let is_fixed = match (case.name, case.key) {
+        let is_fixed = match (case.name(), case.key) {
             ("cake", "isolation") | ("sfq", "flows") => false,
             (_, "flows") => true,
             (_, key) => is_fixed(key),
         };
-        match config(case.name, &case.before).transition(&case.to) {
+        match config(&case.before).transition(&case.to) {
             Ok(transition) => {
-                assert_eq!((transition, is_fixed), (Transition::Change, false), "{}", case.label());
+                assert_eq!((transition, is_fixed), (Transition::Change, false), "{}", case.after);
             }
             Err(error) => {
-                assert!(is_fixed && error.key == case.key, "{}: {error}", case.label());
+                assert!(is_fixed && error.key == case.key, "{}: {error}", case.after);
                 assert!(error.to_string().contains("`replace`"), "{error}");
             }
         }
@@ -132,22 +117,21 @@ fn what_a_running_queue_cannot_take_is_refused_by_name() {
 
 #[test]
 fn an_equal_queue_is_no_change_and_another_discipline_is_a_replacement() {
-    for (name, settings) in variants() {
-        let config = config(name, &settings);
-        assert_eq!(config.transition(&config.clone()).unwrap(), Transition::None, "{name}");
+    for queue in variants() {
+        let config = config(&queue);
+        assert_eq!(config.transition(&config.clone()).unwrap(), Transition::None, "{queue}");
         let other = QueueConfig::named(if config.name() == "step" { "blue" } else { "step" });
-        assert_eq!(config.transition(&other.unwrap()).unwrap(), Transition::Replace, "{name}");
+        assert_eq!(config.transition(&other.unwrap()).unwrap(), Transition::Replace, "{queue}");
     }
 }
 
 /// Disciplines that restart something at every change in Linux, even to equal values.
-fn restarts(name: &str, settings: &[(String, String)]) -> bool {
-    let has = |key: &str| settings.iter().any(|(name, _)| name == key);
-    match name {
+fn restarts(queue: &str) -> bool {
+    match name_of(queue) {
         "red_linux" | "sfb" | "choke" => true,
-        "sfq" => has("perturb"),
+        "sfq" => queue.contains("perturb="),
         // Tins that take turns begin with the first.
-        "cake" => !has("bandwidth"),
+        "cake" => !queue.contains("bandwidth="),
         _ => false,
     }
 }
@@ -158,19 +142,14 @@ proptest! {
     /// Writing the parameters with their present values changes nothing.
     #[test]
     fn written_again_parameters_change_nothing(arrivals in traffic()) {
-        for (name, settings) in variants() {
-            if restarts(name, &settings) {
-                continue;
-            }
-            let label = format!("{name} {:?}", &settings[1..]);
-            let config = config(name, &settings);
-            let link = || link(&label, shapes(&settings), config.build_checked(&env()));
-            let changed = link().run_with(&arrivals, |link, id, now| {
+        for queue in variants().iter().filter(|queue| !restarts(queue)) {
+            let config = config(queue);
+            let changed = link_to(queue).run_with(&arrivals, |link, id, now| {
                 if id % 7 == 3 {
-                    assert_eq!(link.change(&config, now), 0, "{label}");
+                    assert_eq!(link.change(&config, now), 0, "{queue}");
                 }
             });
-            prop_assert_eq!(link().run(&arrivals), changed, "{} differs", label);
+            prop_assert_eq!(link_to(queue).run(&arrivals), changed, "{} differs", queue);
         }
     }
 }
@@ -178,16 +157,16 @@ proptest! {
 /// Effects of the start that a change cannot repeat: the first timer, the first allowance, the
 /// initial tokens, the estimate of the bandwidth, and random numbers drawn by the change.
 fn begins_differently(case: &Case) -> bool {
-    let estimates = case.before.iter().any(|(key, _)| key == "autorate_ingress");
+    let estimates = case.before.contains("autorate_ingress=");
     (estimates && case.key == "bandwidth")
         || matches!(
-            (case.name, case.key),
+            (case.name(), case.key),
             (_, "tupdate" | "max_burst" | "traffic_burst" | "sustained_rate" | "frequency")
                 | ("dualpi2", "target" | "rtt_max")
                 | ("sfq", "perturb")
                 | ("sfb", _)
         )
-        || (case.name == "sfq" && restarts("sfq", &case.before))
+        || (case.name() == "sfq" && restarts(&case.before))
 }
 
 /// Parameters of what this traffic has none of, or that are not in the events.
@@ -209,21 +188,19 @@ fn a_change_of_an_unused_queue_is_a_queue_built_so() {
     let arrivals = arrivals(2000);
     let mut felt = std::collections::BTreeMap::new();
     for case in cases().iter().filter(|case| !begins_differently(case)) {
-        let from = config(case.name, &case.before);
+        let from = config(&case.before);
         if from.transition(&case.to).is_err() {
             continue;
         }
-        let label = case.label();
-        let shapes = shapes(&case.before) || shapes(&case.after);
         let link = |config: &QueueConfig| Link {
             limit: u64::MAX,
-            ..link(&label, shapes, config.build_checked(&env()))
+            ..link(&case.after, config.build_checked(&env()))
         };
         let mut changed_at_once = link(&from);
         changed_at_once.change(&case.to, Time::ZERO);
         let events = changed_at_once.run(&arrivals);
         let built = link(&case.to).run(&arrivals);
-        assert_eq!(events, built, "{label}");
+        assert_eq!(events, built, "{}", case.after);
         let config_name = from.name().to_string();
         let is_felt = felt.entry((config_name, case.key)).or_insert(false);
         *is_felt |= built != link(&from).run(&arrivals);
@@ -248,18 +225,16 @@ fn packets(limit: Limit) -> u64 {
 fn a_change_in_the_middle_keeps_packets_and_limits() {
     let arrivals = arrivals(600);
     for case in cases() {
-        if config(case.name, &case.before).transition(&case.to).is_err() {
+        if config(&case.before).transition(&case.to).is_err() {
             continue;
         }
-        let label = case.label();
         for adapted in [false, true] {
             let of = |config: &QueueConfig| match adapted {
                 true => adapted_config(config),
                 false => config.clone(),
             };
-            let (from, to) = (of(&config(case.name, &case.before)), of(&case.to));
-            let shapes = shapes(&case.before) || shapes(&case.after);
-            let link = link(&label, shapes, from.build_checked(&env()));
+            let (from, to) = (of(&config(&case.before)), of(&case.to));
+            let link = link(&case.after, from.build_checked(&env()));
             let events = link.run_with(&arrivals, |link, id, now| {
                 if id == 300 {
                     check_change(&case, link, &to, now);
@@ -267,25 +242,25 @@ fn a_change_in_the_middle_keeps_packets_and_limits() {
             });
             // Packets that are classified again, or whose hash changes, may overtake others.
             let may_pass = matches!(
-                (case.name, case.key),
+                (case.name(), case.key),
                 ("dualpi2", "classifier") | ("cake", "isolation" | "diffserv") | ("sfq", _)
             );
             if !may_pass {
-                let lane = |arrival: &Arrival| lane(case.name, &case.before, arrival);
-                check_order(&label, &arrivals, &events, lane);
+                let lane = |arrival: &Arrival| lane(&case.before, arrival);
+                check_order(&case.after, &arrivals, &events, lane);
             }
         }
     }
 }
 
 fn check_change(case: &Case, link: &mut Link<'_>, to: &QueueConfig, now: Time) {
-    let label = case.label();
+    let (name, label) = (case.name(), &case.after);
     let before = link.queue.backlog().packets;
     let dropped = link.change(to, now);
     let after = link.queue.backlog().packets;
-    let purges = ["red_linux", "sfb"].contains(&case.name);
+    let purges = ["red_linux", "sfb"].contains(&name);
     let is_cut = ["limit", "byte_limit", "memory_limit"].contains(&case.key);
-    let loses_tins = (case.name, case.key) == ("cake", "diffserv");
+    let loses_tins = (name, case.key) == ("cake", "diffserv");
     assert!(before > 0, "{label}: the queue is empty");
     if purges {
         assert_eq!((dropped, after), (before, 0), "{label}");
@@ -294,11 +269,9 @@ fn check_change(case: &Case, link: &mut Link<'_>, to: &QueueConfig, now: Time) {
         assert!(dropped == 0 && after + 1 >= before, "{label}: {before}, {after}");
     }
     if case.key == "limit" {
-        let (_, text) = case.after.last().unwrap();
-        let limit =
-            aqmlab_core::params::read_value(&text.as_str().into()).map_or(u64::MAX, packets);
+        let limit = aqmlab_core::params::read_value(&case.text.into()).map_or(u64::MAX, packets);
         // These keep excess packets until they are sent, or until the next packet arrives.
-        let keeps = ["droptail", "cake"].contains(&case.name);
+        let keeps = ["droptail", "cake"].contains(&name);
         assert!(keeps || after <= limit, "{label}: {after} packets");
         link.limit = limit.max(if keeps { after } else { 0 });
     }

@@ -21,10 +21,8 @@ fn ms(ms: u64) -> Time {
 }
 
 impl Changing {
-    fn new(name: &str, settings: &[(&str, &str)]) -> Self {
-        let settings: Vec<_> =
-            settings.iter().map(|(key, text)| (key.to_string(), text.to_string())).collect();
-        let config = config(name, &settings);
+    fn new(queue: &str) -> Self {
+        let config = config(queue);
         let queue = Queue::new(config.build(&env()), Stream::from_state(1));
         Changing { config, queue, next: 0 }
     }
@@ -72,27 +70,33 @@ impl Changing {
     }
 }
 
-/// A link of 10 Mbit/s loaded at 1.2 times its rate, until CoDel drops.
-fn codel_at_work(name: &str, settings: &[(&str, &str)]) -> (Changing, Time) {
-    let mut queue = Changing::new(name, settings);
+/// A queue behind a link of 10 Mbit/s after so many packets left, with one more at every n-th of the
+/// arrivals.
+fn at_work(queue: &str, packets: u64, nth: u64) -> (Changing, Time) {
+    let mut queue = Changing::new(queue);
     let mut now = Time::ZERO;
-    for round in 0..2000 {
+    for round in 0..packets {
         now = Time::ZERO + Span::from_micros(1200) * round;
-        queue.offer([0], Ecn::NotEct, now);
-        if round % 5 == 0 {
-            queue.offer([0], Ecn::NotEct, now);
+        while let Some(wakeup) = queue.queue.next_wakeup().filter(|wakeup| *wakeup <= now) {
+            queue.queue.on_wakeup(wakeup);
         }
+        queue.offer([0].repeat(if round % nth == 0 { 2 } else { 1 }), Ecn::NotEct, now);
         queue.queue.dequeue(now);
         queue.queue.take_dropped(|_, _| ());
     }
     (queue, now)
 }
 
+/// The same at 1.2 times the rate of the link, until CoDel drops.
+fn codel_at_work(queue: &str) -> (Changing, Time) {
+    at_work(queue, 2000, 5)
+}
+
 /// codel_change: the parameters are written, the variables stay, a smaller limit drops the head.
 #[test]
 fn codel_goes_on_and_loses_its_head() {
     for variant in ["rfc8289", "linux", "ns2-2013"] {
-        let (mut queue, now) = codel_at_work("codel", &[("variant", variant)]);
+        let (mut queue, now) = codel_at_work(&format!("codel variant={variant}"));
         let (count, backlog) = (queue.sees("count"), queue.queue.backlog().packets);
         assert!(count > 3.0 && backlog > 20, "{variant}: {count}, {backlog}");
         assert_eq!(queue.set("target", "6ms", now).0, []);
@@ -109,7 +113,7 @@ fn codel_goes_on_and_loses_its_head() {
 /// fq_codel_change: excess packets are dequeued, from all flows in turn.
 #[test]
 fn fq_codel_loses_what_it_would_have_sent() {
-    let mut queue = Changing::new("fq_codel", &[("variant", "linux")]);
+    let mut queue = Changing::new("fq_codel variant=linux");
     queue.offer([0, 0, 0, 0, 1, 1, 1, 1], Ecn::NotEct, Time::ZERO);
     let (dropped, reasons) = queue.set("limit", "4p", ms(1));
     assert_eq!(dropped, [0, 1, 4, 5], "a quantum is two packets at first");
@@ -122,19 +126,8 @@ fn fq_codel_loses_what_it_would_have_sent() {
 #[test]
 fn pie_keeps_its_probability_and_its_timer() {
     for variant in ["linux", "rfc8033"] {
-        let mut queue = Changing::new("pie", &[("variant", variant), ("max_burst", "0s")]);
-        let mut now = Time::ZERO;
-        for round in 0..3000 {
-            now = Time::ZERO + Span::from_micros(1200) * round;
-            while let Some(wakeup) = queue.queue.next_wakeup().filter(|wakeup| *wakeup <= now) {
-                queue.queue.on_wakeup(wakeup);
-            }
-            queue.offer([0], Ecn::NotEct, now);
-            if round % 4 == 0 {
-                queue.offer([0], Ecn::NotEct, now);
-            }
-            queue.queue.dequeue(now);
-        }
+        let pie = format!("pie variant={variant} max_burst=0s");
+        let (mut queue, now) = at_work(&pie, 3000, 4);
         let (probability, next) = (queue.sees("drop_probability"), queue.queue.next_wakeup());
         assert!(probability > 0.01, "{variant}: {probability}");
         queue.set("tupdate", "100ms", now);
@@ -150,7 +143,7 @@ fn pie_keeps_its_probability_and_its_timer() {
 /// red_change: all packets go with the child qdisc, the average is zero, the timer starts.
 #[test]
 fn red_linux_begins_anew_and_loses_its_packets() {
-    let mut queue = Changing::new("red_linux", &[("adaptive", "true"), ("wlog", "1")]);
+    let mut queue = Changing::new("red_linux adaptive=true wlog=1");
     queue.offer([0; 30], Ecn::NotEct, ms(100));
     assert!(queue.sees("average_queue") > 10_000.0);
     let (dropped, reasons) = queue.set("max_p", "0.5", ms(130));
@@ -166,10 +159,7 @@ fn red_linux_begins_anew_and_loses_its_packets() {
 /// choke_change: the average is zero; the packets stay, the oldest of them with a smaller limit.
 #[test]
 fn choke_forgets_the_average_and_keeps_the_oldest() {
-    let mut queue = Changing::new(
-        "choke",
-        &[("weight", "0.5"), ("min_threshold", "100p"), ("max_threshold", "200p")],
-    );
+    let mut queue = Changing::new("choke weight=0.5 min_threshold=100p max_threshold=200p");
     queue.offer(0..30, Ecn::NotEct, Time::ZERO);
     assert!(queue.sees("average_queue") > 20.0);
     assert_eq!(queue.set("max_p", "0.5", ms(1)).0, []);
@@ -181,8 +171,7 @@ fn choke_forgets_the_average_and_keeps_the_oldest() {
 /// sfb_change: packets are dropped with the child qdisc; bins, tokens and hash restart.
 #[test]
 fn sfb_begins_anew_and_loses_its_packets() {
-    let strict = [("target", "1"), ("max", "1000"), ("increment", "1")];
-    let mut queue = Changing::new("sfb", &strict);
+    let mut queue = Changing::new("sfb target=1 max=1000 increment=1");
     queue.offer([7; 25], Ecn::NotEct, Time::ZERO);
     assert_eq!(queue.sees("penalty_tokens"), 0.0);
     let (dropped, _) = queue.set("decrement", "0.1", ms(1));
@@ -195,7 +184,7 @@ fn sfb_begins_anew_and_loses_its_packets() {
 /// sfq_change: the longest bucket loses its tail.
 #[test]
 fn sfq_takes_from_the_longest() {
-    let mut queue = Changing::new("sfq", &[]);
+    let mut queue = Changing::new("sfq");
     queue.offer([1, 2, 2, 2, 2, 3], Ecn::NotEct, Time::ZERO);
     let (dropped, reasons) = queue.set("limit", "3p", ms(1));
     assert_eq!((dropped, reasons), (vec![4, 3, 2], vec![Reason::Overlimit; 3]));
@@ -211,7 +200,7 @@ fn sfq_takes_from_the_longest() {
 #[test]
 fn dualpi2_takes_from_the_classic_queue() {
     for variant in ["linux", "rfc9332"] {
-        let mut queue = Changing::new("dualpi2", &[("variant", variant), ("limit", "100p")]);
+        let mut queue = Changing::new(&format!("dualpi2 variant={variant} limit=100p"));
         queue.offer([0; 4], Ecn::Ect1, Time::ZERO);
         queue.offer([1; 4], Ecn::NotEct, Time::ZERO);
         let initial = queue.sees("credit");
@@ -231,8 +220,7 @@ fn dualpi2_takes_from_the_classic_queue() {
 /// Packets that came before there was a least queue for the step meet it.
 #[test]
 fn dualpi2_knows_which_packets_came_before() {
-    let settings = [("variant", "linux"), ("step", "1ms")];
-    let mut queue = Changing::new("dualpi2", &settings);
+    let mut queue = Changing::new("dualpi2 variant=linux step=1ms");
     queue.offer([0; 3], Ecn::Ect1, Time::ZERO);
     queue.set("min_qlen_step", "1000", ms(1));
     queue.offer([0; 3], Ecn::Ect1, ms(1));
@@ -245,7 +233,7 @@ fn dualpi2_knows_which_packets_came_before() {
 /// fifo_init: only the limit is written; queued packets are sent.
 #[test]
 fn droptail_keeps_what_it_has() {
-    let mut queue = Changing::new("droptail", &[]);
+    let mut queue = Changing::new("droptail");
     queue.offer([0; 10], Ecn::NotEct, Time::ZERO);
     assert_eq!(queue.set("limit", "4p", ms(1)).0, []);
     queue.offer([0], Ecn::NotEct, ms(1));
@@ -256,8 +244,7 @@ fn droptail_keeps_what_it_has() {
 /// next packet comes; tins that are no longer used lose their packets.
 #[test]
 fn cake_is_reconfigured() {
-    let (mut queue, now) =
-        codel_at_work("cake", &[("bandwidth", "9mbit"), ("diffserv", "besteffort")]);
+    let (mut queue, now) = codel_at_work("cake bandwidth=9mbit diffserv=besteffort");
     let backlog = queue.queue.backlog().packets;
     assert!(backlog > 30, "{backlog}");
     assert_eq!(queue.sees("dropping_flows"), 1.0);
@@ -271,7 +258,7 @@ fn cake_is_reconfigured() {
     assert!(queue.queue.counts().dropped[Reason::Overlimit as usize] > 10);
 
     // Flow 4 is CS4 here (class 36 is AF42): in diffserv4 it is video, the third tin.
-    let mut queue = Changing::new("cake", &[("diffserv", "diffserv4")]);
+    let mut queue = Changing::new("cake diffserv=diffserv4");
     queue.offer([0, 0, 4, 4, 4], Ecn::NotEct, Time::ZERO);
     let (dropped, reasons) = queue.set("diffserv", "besteffort", ms(1));
     assert_eq!((dropped, reasons), (vec![2, 3, 4], vec![Reason::Overlimit; 3]));
@@ -282,8 +269,7 @@ fn cake_is_reconfigured() {
 /// is in the third of the tins of diffserv8.
 #[test]
 fn cake_keeps_the_flows_of_unused_tins() {
-    let settings = [("bandwidth", "9mbit"), ("diffserv", "diffserv8")];
-    let (mut queue, now) = codel_at_work("cake", &settings);
+    let (mut queue, now) = codel_at_work("cake bandwidth=9mbit diffserv=diffserv8");
     let backlog = queue.queue.backlog().packets;
     assert_eq!(queue.sees("dropping_flows"), 1.0);
     let (dropped, _) = queue.set("diffserv", "besteffort", now);
@@ -299,8 +285,7 @@ fn cake_keeps_the_flows_of_unused_tins() {
 /// arrival at an empty queue; a queue that was shaped holds its next packet.
 #[test]
 fn cake_continues_its_schedule() {
-    let settings = [("diffserv", "besteffort"), ("interval", "3600s")];
-    let mut queue = Changing::new("cake", &settings);
+    let mut queue = Changing::new("cake diffserv=besteffort interval=3600s");
     queue.offer([0; 100], Ecn::NotEct, Time::ZERO);
     assert_eq!(queue.queue.next_wakeup(), None);
     queue.set("bandwidth", "8mbit", ms(100));
@@ -316,7 +301,7 @@ fn cake_continues_its_schedule() {
 /// Without a limit, the turns of eight tins continue at the tin that the shaper served last.
 #[test]
 fn cake_continues_at_its_tin() {
-    let mut queue = Changing::new("cake", &[("diffserv", "precedence"), ("bandwidth", "8mbit")]);
+    let mut queue = Changing::new("cake diffserv=precedence bandwidth=8mbit");
     queue.offer([5], Ecn::NotEct, Time::ZERO);
     assert_eq!(queue.drain(Time::ZERO), [0]);
     queue.offer([0, 6], Ecn::NotEct, Time::ZERO);
@@ -327,8 +312,7 @@ fn cake_continues_at_its_tin() {
 /// A bandwidth that was measured stays, unless another is given.
 #[test]
 fn cake_keeps_the_rate_that_it_measured() {
-    let settings = [("bandwidth", "50mbit"), ("autorate_ingress", "true")];
-    let mut queue = Changing::new("cake", &settings);
+    let mut queue = Changing::new("cake bandwidth=50mbit autorate_ingress=true");
     // How long the second of two packets waits.
     let held = |queue: &mut Changing, now: Time| {
         queue.drain(now);
@@ -362,9 +346,7 @@ fn cake_keeps_the_rate_that_it_measured() {
 /// stays, and an average in another unit is converted.
 #[test]
 fn red_keeps_what_it_has_learned() {
-    let settings =
-        [("adaptive", "floyd"), ("weight", "0.5"), ("mean_packet", "1500b"), ("limit", "60p")];
-    let mut queue = Changing::new("red", &settings);
+    let mut queue = Changing::new("red adaptive=floyd weight=0.5 mean_packet=1500b limit=60p");
     for round in 0..2000 {
         let now = Time::ZERO + Span::from_millis(1) * round;
         queue.offer([0], Ecn::NotEct, now);

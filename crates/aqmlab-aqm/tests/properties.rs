@@ -11,31 +11,10 @@ use proptest::prelude::*;
 
 use harness::*;
 
-fn run(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<Event> {
-    let label = format!("{name} {settings:?}");
-    link(&label, shapes(settings), config(name, settings).build_checked(&env())).run(arrivals)
-}
-
-/// The same again, with packets that pass an idle link in one step.
-fn run_passing(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<Event> {
-    let label = format!("{name} {settings:?}");
-    let link = link(&label, shapes(settings), config(name, settings).build_checked(&env()));
-    Link { passes: true, ..link }.run(arrivals)
-}
-
-/// The same behind the checks of custom disciplines.
-fn run_adapted(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<Event> {
-    let adapted = adapted_config(&config(name, settings));
-    let label = format!("{name} {settings:?}");
-    link(&label, shapes(settings), adapted.build_checked(&env())).run(arrivals)
-}
-
-/// The same, with a copy of the queue from time to time; what then happens to the original has no
+/// Runs the queue with a copy of it from time to time; what then happens to the original has no
 /// effect on the copy.
-fn run_cloned(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<Event> {
-    let label = format!("{name} {settings:?}");
-    let link = link(&label, shapes(settings), config(name, settings).build_checked(&env()));
-    link.run_with(arrivals, |link, id, now| {
+fn run_cloned(queue: &str, arrivals: &[Arrival]) -> Vec<Event> {
+    link_to(queue).run_with(arrivals, |link, id, now| {
         if id % 50 == 49 {
             let copy = link.queue.clone();
             let mut original = std::mem::replace(&mut link.queue, copy);
@@ -57,14 +36,16 @@ proptest! {
 
     #[test]
     fn disciplines_keep_their_promises(arrivals in traffic()) {
-        for (name, settings) in variants() {
-            let label = format!("{name} {:?}", &settings[1..]);
-            let events = run(name, &settings, &arrivals);
-            check_order(&label, &arrivals, &events, |arrival| lane(name, &settings, arrival));
-            prop_assert_eq!(&events, &run_passing(name, &settings, &arrivals), "{} differs", label);
-            prop_assert_eq!(&events, &run_cloned(name, &settings, &arrivals), "{} copied", label);
-            let adapted = run_adapted(name, &settings, &arrivals);
-            prop_assert_eq!(events, adapted, "{} differs behind the checks", label);
+        for queue in variants() {
+            let events = link_to(&queue).run(&arrivals);
+            check_order(&queue, &arrivals, &events, |arrival| lane(&queue, arrival));
+            // Packets that pass an idle link in one step.
+            let passing = Link { passes: true, ..link_to(&queue) };
+            prop_assert_eq!(&events, &passing.run(&arrivals), "{} differs", queue);
+            prop_assert_eq!(&events, &run_cloned(&queue, &arrivals), "{} copied", queue);
+            let custom = adapted_config(&config(&queue)).build_checked(&env());
+            let adapted = link(&queue, custom).run(&arrivals);
+            prop_assert_eq!(events, adapted, "{} differs behind the checks", queue);
         }
     }
 }
@@ -77,7 +58,7 @@ fn a_hundred_million_operations() {
     let mut random = Stream::for_component(20_261_121, 0, "hammer");
     let mut operations = 0;
     while operations < 100_000_000 {
-        for (name, settings) in variants() {
+        for queue in variants() {
             let arrivals: Vec<Arrival> = (0..2000)
                 .map(|_| Arrival {
                     gap: Span::from_nanos(match random.next_u32() % 300 {
@@ -90,9 +71,8 @@ fn a_hundred_million_operations() {
                     ecn: (random.next_u32() % 4) as u8,
                 })
                 .collect();
-            let label = format!("{name} {:?}", &settings[1..]);
-            let events = run(name, &settings, &arrivals);
-            check_order(&label, &arrivals, &events, |arrival| lane(name, &settings, arrival));
+            let events = link_to(&queue).run(&arrivals);
+            check_order(&queue, &arrivals, &events, |arrival| lane(&queue, arrival));
             // Each packet arrives and has one end.
             operations += arrivals.len() + events.len();
         }
@@ -107,9 +87,8 @@ fn the_traffic_makes_disciplines_act() {
     let arrivals: Vec<Arrival> = (0..6000)
         .map(|i| Arrival { gap: Span::from_micros(1000), flow: i % 6, size: 1500, ecn: 0 })
         .collect();
-    for (name, mut settings) in variants() {
-        settings[0].1 = "200p".to_string();
-        let config = config(name, &settings);
+    for variant in variants() {
+        let config = config(&format!("{variant} limit=200p"));
         let mut queue = Queue::new(config.build_checked(&env()), Stream::from_state(1));
         let (mut now, mut free) = (Time::ZERO, Time::ZERO);
         for (id, arrival) in arrivals.iter().enumerate() {
@@ -132,9 +111,8 @@ fn the_traffic_makes_disciplines_act() {
             .filter(|reason| reason.is_signal())
             .map(|reason| counts.dropped[*reason as usize])
             .sum();
-        let only_marks = settings.contains(&("not_ect".to_string(), "pass".to_string()));
-        let gives_signals = config.gives_signals() && !only_marks;
-        assert_eq!(signals > 0, gives_signals, "{name} {settings:?}: {counts:?}");
+        let gives_signals = config.gives_signals() && !variant.contains("not_ect=pass");
+        assert_eq!(signals > 0, gives_signals, "{variant}: {counts:?}");
     }
 }
 
@@ -191,7 +169,7 @@ fn run_faulty(fault: Fault) {
         .map(|i| Arrival { gap: Span::from_micros(600), flow: i % 6, size: 1500, ecn: 0 })
         .collect();
     let faulty = Box::new(Faulty { packets: Vec::new(), fault, calls: 0 });
-    let events = link("faulty", false, faulty).run(&arrivals);
+    let events = link("faulty", faulty).run(&arrivals);
     check_order("faulty", &arrivals, &events, |_| 0);
 }
 

@@ -239,12 +239,6 @@ impl<K: Kind + ?Sized> Config<K> {
         self.0.entries()
     }
 
-    /// The parameters whose values differ from those of `other`, which has the same name.
-    pub fn differing(&self, other: &Self) -> Vec<&str> {
-        let settings = self.settings().into_iter().zip(other.settings());
-        settings.filter(|(own, other)| own != other).map(|((key, _), _)| key).collect()
-    }
-
     /// A table that reads back as the same: the name, and then all parameters.
     pub fn to_table(&self) -> Table {
         let mut table = Table::new();

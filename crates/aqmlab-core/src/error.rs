@@ -153,10 +153,4 @@ mod tests {
         let error = Error::not_allowed("a\nb", "a number").at("links.x\ty");
         assert_eq!(error.to_string(), "links.x\\ty: `a\\nb`: expected a number");
     }
-
-    #[test]
-    fn an_unknown_name_comes_with_the_nearest() {
-        let error = Error::unknown("queue discipline", "coddel", ["red", "codel"]);
-        assert!(error.to_string().contains("did you mean `codel`?"), "{error}");
-    }
 }

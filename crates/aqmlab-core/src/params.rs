@@ -79,8 +79,6 @@ pub trait Params: Default + Clone {
     /// Like [`entries`](Self::entries), without parameters marked `[left out]` that have their
     /// default: the input of a scenario's digest.
     fn canonical(&self) -> Vec<(&'static str, Value)>;
-    /// The keys whose values differ from those of `other`, in order.
-    fn differing(&self, other: &Self) -> Vec<&'static str>;
 
     /// The words of other programs for these parameters.
     fn dialects() -> &'static [Dialect] {
@@ -500,16 +498,6 @@ macro_rules! params {
                 )*
                 $($( entries.extend(self.$group.canonical()); )*)?
                 entries
-            }
-
-            fn differing(&self, other: &Self) -> $crate::__alloc::vec::Vec<&'static str> {
-                #[allow(unused_mut)]
-                let mut keys = $crate::__alloc::vec::Vec::new();
-                $( if self.$field != other.$field {
-                    keys.push(stringify!($field));
-                } )*
-                $($( keys.extend(self.$group.differing(&other.$group)); )*)?
-                keys
             }
         }
     };

@@ -11,12 +11,11 @@
 //! # Differences
 //! None.
 
-use alloc::boxed::Box;
-
 use aqmlab_core::{Component, Limit, Packet, params};
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
+use crate::discipline::{Context, LinkEnv, OneMachine, Reason};
 use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 
 params! {
     /// Parameters of Bernoulli.
@@ -35,54 +34,32 @@ impl Component for BernoulliParams {
     const SUMMARY: &'static str = "marks or drops arriving packets with one probability";
 }
 
-impl Discipline for BernoulliParams {
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(Bernoulli {
-            fifo: Fifo::default(),
-            room: QueueLimit::new(self.limit, None, env),
-            probability: self.probability,
-            ecn: self.ecn,
-        })
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        let queue = queue.machine::<Bernoulli>();
-        queue.room = QueueLimit::new(self.limit, None, env);
-        (queue.probability, queue.ecn) = (self.probability, self.ecn);
-        queue.fifo.trim(queue.room, cx);
-    }
+impl OneMachine for BernoulliParams {
+    type Machine = OneQueue<Self>;
 }
 
-/// State of Bernoulli.
-#[derive(Clone)]
-struct Bernoulli {
-    fifo: Fifo,
-    room: QueueLimit,
-    probability: f64,
-    ecn: bool,
-}
+impl Aqm for BernoulliParams {
+    type Params = Self;
 
-impl QueueDiscipline for Bernoulli {
-    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
+    fn new(params: &Self, env: &LinkEnv) -> OneQueue<Self> {
+        OneQueue::new(QueueLimit::new(params.limit, None, env), params.clone())
+    }
+
+    fn enqueue(
+        &mut self,
+        fifo: &mut Fifo,
+        room: QueueLimit,
+        mut packet: Packet,
+        cx: &mut Context<'_>,
+    ) {
         if cx.random.uniform() < self.probability {
-            if !(self.ecn && packet.ecn().is_capable()) {
-                cx.drop(packet, Reason::User);
-                return;
-            }
-            cx.mark(&mut packet, Reason::User);
+            let Some(marked) = cx.signal(packet, self.ecn, Reason::User) else { return };
+            packet = marked;
         }
-        self.fifo.push_within(self.room, packet, cx);
+        fifo.push_within(room, packet, cx);
     }
 
-    fn dequeue(&mut self, _cx: &mut Context<'_>) -> Option<Packet> {
-        self.fifo.pop()
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
-    }
-
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+    fn observe(&self, _fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
         see("drop_probability", self.probability);
     }
 }

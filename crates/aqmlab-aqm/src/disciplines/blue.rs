@@ -30,12 +30,11 @@
 //! 3. A loss is an overflow only; the packets dropped by chance are the signal
 //!    and do not raise the probability.
 
-use alloc::boxed::Box;
-
 use aqmlab_core::{Component, Limit, Packet, Span, Time, params};
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
+use crate::discipline::{Context, LinkEnv, OneMachine, Reason};
 use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 
 params! {
     /// Parameters of BLUE.
@@ -65,130 +64,107 @@ impl Component for BlueParams {
         "one drop probability, raised by overflows, lowered by idle times";
 }
 
-impl Discipline for BlueParams {
+impl OneMachine for BlueParams {
+    type Machine = OneQueue<Blue>;
+
     fn slowest(&self, _env: &LinkEnv) -> Option<(&'static str, Span)> {
         let step = self.increment.min(self.decrement).max(1e-6);
         Some(("a tenth of the probability", self.freeze_time.scaled(0.1 / step)))
-    }
-
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        let resolve = |limit: Limit| limit.resolve(env.rate, env.base_rtt);
-        Box::new(Blue {
-            fifo: Fifo::default(),
-            limit: resolve(self.limit),
-            threshold: self.threshold.map(resolve),
-            control: Control {
-                probability: 0.0,
-                increment: self.increment,
-                decrement: self.decrement,
-                freeze_time: self.freeze_time,
-                changed_at: None,
-            },
-            idle_repeats: self.idle_repeats,
-            is_idle: false,
-            ecn: self.ecn,
-        })
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        let resolve = |limit: Limit| limit.resolve(env.rate, env.base_rtt);
-        let queue = queue.machine::<Blue>();
-        queue.limit = resolve(self.limit);
-        queue.threshold = self.threshold.map(resolve);
-        queue.control.increment = self.increment;
-        queue.control.decrement = self.decrement;
-        queue.control.freeze_time = self.freeze_time;
-        queue.idle_repeats = self.idle_repeats;
-        queue.ecn = self.ecn;
-        queue.fifo.trim(QueueLimit::new(self.limit, None, env), cx);
     }
 }
 
 /// The probability and when it may change.
 #[derive(Clone)]
-struct Control {
+pub(crate) struct Blue {
+    params: BlueParams,
+    /// Resolved.
+    threshold: Option<Limit>,
     probability: f64,
-    increment: f64,
-    decrement: f64,
-    freeze_time: Span,
     /// The last change; `None` before the first.
     changed_at: Option<Time>,
+    /// The link found the queue empty.
+    is_idle: bool,
 }
 
-impl Control {
-    fn change(&mut self, now: Time, step: f64) {
-        if self.changed_at.is_none_or(|last| now - last > self.freeze_time) {
+impl Blue {
+    fn step(&mut self, now: Time, step: f64) {
+        if self.changed_at.is_none_or(|last| now - last > self.params.freeze_time) {
             self.probability = (self.probability + step).clamp(0.0, 1.0);
             self.changed_at = Some(now);
         }
     }
     fn raise(&mut self, now: Time) {
-        self.change(now, self.increment);
+        self.step(now, self.params.increment);
     }
     fn lower(&mut self, now: Time) {
-        self.change(now, -self.decrement);
+        self.step(now, -self.params.decrement);
     }
     /// An idle time ends: all the freeze times in it count.
     fn catch_up(&mut self, now: Time) {
         let Some(last) = self.changed_at else { return };
-        let times = (now - last).as_nanos() / self.freeze_time.as_nanos();
-        self.probability = (self.probability - times as f64 * self.decrement).max(0.0);
-        self.changed_at = Some(last + self.freeze_time * times);
+        let BlueParams { freeze_time, decrement, .. } = self.params;
+        let times = (now - last).as_nanos() / freeze_time.as_nanos();
+        self.probability = (self.probability - times as f64 * decrement).max(0.0);
+        self.changed_at = Some(last + freeze_time * times);
     }
 }
 
-/// The state machine.
-#[derive(Clone)]
-struct Blue {
-    fifo: Fifo,
-    limit: Limit,
-    threshold: Option<Limit>,
-    control: Control,
-    idle_repeats: bool,
-    /// The link found the queue empty.
-    is_idle: bool,
-    ecn: bool,
-}
+impl Aqm for Blue {
+    type Params = BlueParams;
 
-impl QueueDiscipline for Blue {
-    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
-        if core::mem::take(&mut self.is_idle) && self.idle_repeats {
-            self.control.catch_up(cx.now);
+    fn new(params: &BlueParams, env: &LinkEnv) -> OneQueue<Self> {
+        let blue = Blue {
+            threshold: params.threshold.map(|limit| limit.resolve(env.rate, env.base_rtt)),
+            params: params.clone(),
+            probability: 0.0,
+            changed_at: None,
+            is_idle: false,
+        };
+        OneQueue::new(QueueLimit::new(params.limit, None, env), blue)
+    }
+
+    fn change(&mut self, new: Self, _: &mut Fifo, _: &mut Context<'_>) {
+        let Blue { probability, changed_at, is_idle, .. } = *self;
+        *self = Blue { probability, changed_at, is_idle, ..new };
+    }
+
+    fn enqueue(
+        &mut self,
+        fifo: &mut Fifo,
+        room: QueueLimit,
+        mut packet: Packet,
+        cx: &mut Context<'_>,
+    ) {
+        if core::mem::take(&mut self.is_idle) && self.params.idle_repeats {
+            self.catch_up(cx.now);
         }
-        let backlog = self.fifo.backlog();
-        if !self.limit.admits(backlog.packets, backlog.bytes, u64::from(packet.size())) {
-            self.control.raise(cx.now);
+        let backlog = fifo.backlog();
+        if !room.admits(backlog, packet.size()) {
+            self.raise(cx.now);
             cx.drop(packet, Reason::Overlimit);
             return;
         }
         if self.threshold.is_some_and(|threshold| backlog.exceeds(threshold)) {
-            self.control.raise(cx.now);
+            self.raise(cx.now);
         }
-        if cx.random.uniform() < self.control.probability {
-            if !(self.ecn && packet.ecn().is_capable()) {
-                cx.drop(packet, Reason::Blue);
-                return;
-            }
-            cx.mark(&mut packet, Reason::Blue);
+        if cx.random.uniform() < self.probability {
+            let Some(marked) = cx.signal(packet, self.params.ecn, Reason::Blue) else { return };
+            packet = marked;
         }
-        self.fifo.push(packet);
+        fifo.push(packet);
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
-        let packet = self.fifo.pop();
+    fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Context<'_>) -> Option<Packet> {
+        let packet = fifo.pop();
         if packet.is_none() {
             self.is_idle = true;
-            self.control.lower(cx.now);
+            self.lower(cx.now);
         }
         packet
     }
 
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
-    }
-
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        see("drop_probability", self.control.probability);
+    fn observe(&self, _fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
+        see("drop_probability", self.probability);
     }
 }
 
@@ -196,7 +172,7 @@ impl QueueDiscipline for Blue {
 mod tests {
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, assert_near, at, queue, run_with, seen};
+    use crate::testing::{TestPacket, assert_near, at, env, queue, seen};
     use aqmlab_core::Ecn;
 
     /// Offers packets (`+`) and asks for them (`-`) at times in microseconds; compares the
@@ -223,13 +199,9 @@ mod tests {
     /// Two freeze times are over in the idle time, and half of the third: the other half is left.
     #[test]
     fn a_freeze_time_goes_on_over_an_idle_one() {
-        let mut control = Control {
-            probability: 0.5,
-            increment: 0.02,
-            decrement: 0.01,
-            freeze_time: Span::from_millis(100),
-            changed_at: Some(at(0)),
-        };
+        let params = BlueParams { decrement: 0.01, ..BlueParams::default() };
+        let mut control = Blue::new(&params, &env()).aqm;
+        (control.probability, control.changed_at) = (0.5, Some(at(0)));
         control.catch_up(at(250));
         assert_near(control.probability, 0.48);
         control.raise(at(300));
@@ -294,17 +266,5 @@ mod tests {
         let params = BlueParams { threshold, increment: 0.01, ..BlueParams::default() };
         let queue = play(&params, &[('+', 0, 0.0), ('+', 0, 0.0), ('+', 0, 0.0), ('+', 0, 0.01)]);
         assert_eq!(queue.counts().dropped[Reason::Overlimit as usize], 0);
-    }
-
-    /// Senders do not react to marks: it goes to 1.
-    #[test]
-    fn capable_packets_are_marked() {
-        let limit = Limit::Packets(50);
-        let mut queue = queue(&BlueParams { limit, ecn: true, ..BlueParams::default() });
-        run_with(&mut queue, Span::from_millis(5), 300, Ecn::Ect0);
-        assert_near(seen(&queue, "drop_probability"), 1.0);
-        let (counts, blue) = (queue.counts(), Reason::Blue as usize);
-        assert_eq!(counts.dropped[blue], 0);
-        assert!(counts.marked[blue] > counts.delivered / 2, "{counts:?}");
     }
 }

@@ -27,14 +27,15 @@
 //! adapts itself (`candidates = auto`: 8 regions between the thresholds, two
 //! candidates more in each) are as remembered.
 
-use alloc::{boxed::Box, string::String, string::ToString};
+use alloc::{string::String, string::ToString};
 
 use aqmlab_core::words::{Dialect, Effect, Form, Given, Settings, Word};
 use aqmlab_core::{Auto, Bytes, Component, Error, Limit, Packet, ParamType, Result, params};
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
+use crate::discipline::{Context, LinkEnv, OneMachine, Reason};
 use crate::disciplines::red::{Red, RedParams};
-use crate::fifo::QueueLimit;
+use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 use crate::red_burst;
 
 params! {
@@ -137,28 +138,13 @@ impl Component for ChokeParams {
     }
 }
 
-impl Discipline for ChokeParams {
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(Choke {
-            red: Red::new(&self.red(), env),
-            candidates: self.candidates,
-            regions: self.regions,
-        })
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        // Linux, choke_change: the average and the count restart; the oldest packets stay.
-        let queue = queue.machine::<Choke>();
-        queue.red.change(&self.red(), env);
-        queue.red.restart();
-        (queue.candidates, queue.regions) = (self.candidates, self.regions);
-        queue.red.fifo.trim_tail(QueueLimit::new(self.limit, None, env), cx);
-    }
+impl OneMachine for ChokeParams {
+    type Machine = OneQueue<Choke>;
 }
 
 /// The state machine.
 #[derive(Clone)]
-struct Choke {
+pub(crate) struct Choke {
     red: Red,
     candidates: Auto<u64>,
     regions: u64,
@@ -174,17 +160,17 @@ impl Choke {
     }
 
     /// Draws the candidates and drops those of the packet's flow.
-    fn matches(&mut self, packet: &Packet, cx: &mut Context<'_>) -> bool {
+    fn matches(&self, fifo: &mut Fifo, packet: &Packet, cx: &mut Context<'_>) -> bool {
         let mut found = false;
         for _ in 0..self.candidates() {
-            let packets = self.red.fifo.backlog().packets;
+            let packets = fifo.backlog().packets;
             if packets == 0 {
                 break;
             }
             // Multiply-shift: uniform but for less than 2^-32 times the queue.
             let index = ((u64::from(cx.random.next_u32()) * packets) >> 32) as usize;
-            if self.red.fifo.get(index).is_some_and(|it| it.flow_hash() == packet.flow_hash()) {
-                let candidate = self.red.fifo.remove(index).expect("just seen");
+            if fifo.get(index).is_some_and(|it| it.flow_hash() == packet.flow_hash()) {
+                let candidate = fifo.remove(index).expect("just seen");
                 cx.drop(candidate, Reason::Choke);
                 found = true;
             }
@@ -193,35 +179,51 @@ impl Choke {
     }
 }
 
-impl QueueDiscipline for Choke {
-    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
-        if self.red.update(cx.now) && self.matches(&packet, cx) {
+impl Aqm for Choke {
+    type Params = ChokeParams;
+
+    fn new(params: &ChokeParams, env: &LinkEnv) -> OneQueue<Self> {
+        let OneQueue { room, aqm: red, .. } = Red::new(&params.red(), env);
+        let ChokeParams { candidates, regions, .. } = *params;
+        OneQueue::new(room, Choke { red, candidates, regions })
+    }
+
+    fn change(&mut self, new: Self, fifo: &mut Fifo, cx: &mut Context<'_>) {
+        // Linux, choke_change: the average and the count restart; the oldest packets stay.
+        self.red.change(new.red, fifo, cx);
+        self.red.restart();
+        (self.candidates, self.regions) = (new.candidates, new.regions);
+    }
+
+    fn trim(fifo: &mut Fifo, room: QueueLimit, cx: &mut Context<'_>) {
+        fifo.trim_tail(room, cx);
+    }
+
+    fn enqueue(&mut self, fifo: &mut Fifo, _: QueueLimit, packet: Packet, cx: &mut Context<'_>) {
+        if self.red.update(fifo, cx.now) && self.matches(fifo, &packet, cx) {
             cx.drop(packet, Reason::Choke);
         } else {
-            self.red.admit(packet, cx);
+            self.red.take(fifo, packet, cx);
         }
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
-        self.red.dequeue(cx)
+    fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Context<'_>) -> Option<Packet> {
+        self.red.dequeue(fifo, cx)
     }
 
-    fn backlog(&self) -> Backlog {
-        self.red.backlog()
-    }
-
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        self.red.observe(see);
+    fn observe(&self, fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
+        self.red.observe(fifo, see);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Stream, Time};
+    use aqmlab_core::Time;
 
     use super::*;
+    use crate::discipline::Discipline;
     use crate::queue::Queue;
-    use crate::testing::{self, TestPacket, env};
+    use crate::testing::{self, TestPacket, env, seeded};
 
     const CHOKE: usize = Reason::Choke as usize;
 
@@ -236,7 +238,7 @@ mod tests {
         }
     }
     fn queue(params: &ChokeParams, seed: u64) -> Queue {
-        Queue::new(params.build(&env()), Stream::from_state(seed))
+        seeded(&env(), params, seed)
     }
     fn offer(queue: &mut Queue, flows: &[u32]) {
         testing::offer(queue, flows.iter().copied().map(Packet::of_flow));
@@ -311,10 +313,10 @@ mod tests {
             ..plain()
         };
         for (length, candidates) in [(3, 2), (5, 2), (6, 4), (9, 4), (10, 6), (14, 8), (17, 8)] {
-            let mut red = Red::new(&params.red(), &env());
-            (0..length).for_each(|flow| red.fifo.push(Packet::of_flow(flow)));
-            red.update(Time::ZERO);
-            let choke = Choke { red, candidates: params.candidates, regions: params.regions };
+            let mut choke = Choke::new(&params, &env()).aqm;
+            let mut fifo = Fifo::default();
+            (0..length).for_each(|flow| fifo.push(Packet::of_flow(flow)));
+            choke.red.update(&fifo, Time::ZERO);
             assert_eq!(choke.candidates(), candidates, "{length} packets");
         }
     }
@@ -330,19 +332,17 @@ mod tests {
 
     /// Share delivered of a flow that sends 4 packets while 8 others send one each; the link sends
     /// 8 packets in that time.
-    fn share_of_the_greedy(params: Option<&ChokeParams>) -> f64 {
-        let red = RedParams { wait: false, ..ChokeParams::default().red() };
-        let build = params.map_or_else(|| red.build(&env()), |params| params.build(&env()));
+    fn share_of_the_greedy(params: &impl Discipline) -> f64 {
         let flows = [0, 1, 2, 0, 3, 4, 0, 5, 6, 0, 7, 8].into_iter().cycle().take(60_000);
-        testing::share_of_the_first(Queue::new(build, Stream::from_state(1)), flows)
+        testing::share_of_the_first(testing::queue(params), flows)
     }
 
     #[test]
     fn a_greedy_flow_loses_more_than_under_red() {
-        let red = share_of_the_greedy(None);
-        let choke = share_of_the_greedy(Some(&ChokeParams::default()));
+        let red = share_of_the_greedy(&ChokeParams::default().red());
+        let choke = share_of_the_greedy(&ChokeParams::default());
         let params = ChokeParams { candidates: Auto::Set(4), ..ChokeParams::default() };
-        let more = share_of_the_greedy(Some(&params));
+        let more = share_of_the_greedy(&params);
         assert!((red - 1.0 / 3.0).abs() < 0.03, "red {red}");
         assert!(choke < red - 0.05, "red {red}, choke {choke}");
         assert!(more < choke - 0.02, "choke {choke}, four candidates {more}");

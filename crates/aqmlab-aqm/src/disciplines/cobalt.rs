@@ -17,13 +17,12 @@
 //!    does, which does not look while there is no packet of any flow.
 //! 3. `ecn = false` is not in Linux.
 
-use alloc::boxed::Box;
-
 use aqmlab_core::{Component, Limit, Packet, Span, params};
 
 use crate::cobalt::{CobaltState, InitialGrace, Law};
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
+use crate::discipline::{Context, LinkEnv, OneMachine, Reason};
 use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 
 params! {
     /// Parameters of COBALT.
@@ -49,81 +48,58 @@ impl Component for CobaltParams {
     const SUMMARY: &'static str = "CoDel and BLUE in one queue, as in each flow of CAKE";
 }
 
-impl Discipline for CobaltParams {
-    fn fixed(&self) -> &'static [&'static str] {
-        &["variant"]
-    }
-
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        let law = Law::new(self.target, self.interval, self.variant);
-        Box::new(Cobalt {
-            fifo: Fifo::default(),
-            limit: self.limit.resolve(env.rate, env.base_rtt),
-            ecn: self.ecn,
-            state: CobaltState::new(&law),
-            law,
-        })
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        let queue = queue.machine::<Cobalt>();
-        queue.law = Law::new(self.target, self.interval, self.variant);
-        queue.limit = self.limit.resolve(env.rate, env.base_rtt);
-        queue.ecn = self.ecn;
-        queue.fifo.trim(QueueLimit::new(self.limit, None, env), cx);
-    }
+impl OneMachine for CobaltParams {
+    type Machine = OneQueue<Cobalt>;
+    const FIXED: &'static [&'static str] = &["variant"];
 }
 
 /// The state machine.
 #[derive(Clone)]
-struct Cobalt {
-    fifo: Fifo,
-    limit: Limit,
+pub(crate) struct Cobalt {
     ecn: bool,
     law: Law,
     state: CobaltState,
 }
 
-impl QueueDiscipline for Cobalt {
-    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
-        let size = u64::from(packet.size());
-        loop {
-            let Backlog { packets, bytes } = self.fifo.backlog();
-            if self.limit.admits(packets, bytes, size) {
-                self.fifo.push(packet);
-                return;
-            }
+impl Aqm for Cobalt {
+    type Params = CobaltParams;
+
+    fn new(params: &CobaltParams, env: &LinkEnv) -> OneQueue<Self> {
+        let law = Law::new(params.target, params.interval, params.variant);
+        let cobalt = Cobalt { ecn: params.ecn, state: CobaltState::new(&law), law };
+        OneQueue::new(QueueLimit::new(params.limit, None, env), cobalt)
+    }
+
+    fn change(&mut self, new: Self, _: &mut Fifo, _: &mut Context<'_>) {
+        *self = Cobalt { state: self.state, ..new };
+    }
+
+    fn enqueue(&mut self, fifo: &mut Fifo, room: QueueLimit, packet: Packet, cx: &mut Context<'_>) {
+        while !room.admits(fifo.backlog(), packet.size()) {
             self.state.overflowed(&self.law, cx.now);
-            let Some(head) = self.fifo.pop() else {
+            let Some(head) = fifo.pop() else {
                 // Larger than the whole buffer.
                 cx.drop(packet, Reason::Overlimit);
                 return;
             };
             cx.drop(head, Reason::Overlimit);
         }
+        fifo.push(packet);
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
-        loop {
-            let Some(packet) = self.fifo.pop() else {
-                self.state.ran_empty(&self.law, cx.now);
-                return None;
-            };
-            let is_last = self.fifo.is_empty();
+    fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Context<'_>) -> Option<Packet> {
+        while let Some(packet) = fifo.pop() {
+            let is_last = fifo.is_empty();
             match self.state.release(&self.law, Span::ZERO, packet, is_last, self.ecn, cx) {
                 Ok(packet) => return Some(packet),
-                Err((packet, reason)) => {
-                    cx.drop(packet, reason);
-                }
+                Err((packet, reason)) => cx.drop(packet, reason),
             }
         }
+        self.state.ran_empty(&self.law, cx.now);
+        None
     }
 
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
-    }
-
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+    fn observe(&self, _fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
         see("count", self.state.count());
         see("dropping", f64::from(u8::from(self.state.is_dropping())));
         see("blue_probability", self.state.probability());
@@ -132,12 +108,12 @@ impl QueueDiscipline for Cobalt {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Ecn, Stream, Time};
+    use aqmlab_core::{Ecn, Time};
 
     use super::*;
     use crate::disciplines::cake;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, env, fill, late_drops, offer, queue, run, run_with, seen};
+    use crate::testing::{TestPacket, fill, late_drops, offer, queue, run, seen};
 
     fn drops(variant: InitialGrace, until: u64) -> Vec<u64> {
         late_drops(queue(&CobaltParams { variant, ..CobaltParams::default() }), until)
@@ -150,21 +126,9 @@ mod tests {
     }
 
     #[test]
-    fn marks_replace_drops() {
-        for (ecn, marks) in [(true, true), (false, false)] {
-            let mut queue = queue(&CobaltParams { ecn, ..CobaltParams::default() });
-            run_with(&mut queue, Span::from_micros(5455), 20, Ecn::Ect0);
-            let (counts, cobalt) = (queue.counts(), Reason::Cobalt as usize);
-            assert_eq!((counts.marked[cobalt] > 0, counts.dropped[cobalt] > 0), (marks, !marks));
-        }
-    }
-
-    #[test]
     fn a_queue_that_never_runs_empty_is_that_of_a_flow_alone_in_cake() {
-        let cake = cake::CakeParams::default().build(&env());
-        let cobalt = CobaltParams::default().build(&env());
-        let [cake, cobalt] = [cake, cobalt].map(|discipline| {
-            let mut queue = Queue::new(discipline, Stream::from_state(1));
+        let (cake, cobalt) = (cake::CakeParams::default(), CobaltParams::default());
+        let [cake, cobalt] = [queue(&cake), queue(&cobalt)].map(|mut queue| {
             run(&mut queue, Span::from_micros(5455), 60);
             queue.counts()
         });

@@ -25,14 +25,15 @@
 //!    not at hand.
 //! 5. Times are whole nanoseconds.
 
-use alloc::{boxed::Box, format, vec::Vec};
+use alloc::{format, vec::Vec};
 
 use aqmlab_core::{Bytes, Component, Limit, Packet, Rate, Span, Time, choices, params};
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
+use crate::discipline::{Context, LinkEnv, Note, OneMachine, Reason};
 use crate::disciplines::codel::{self, CodelParams, CodelSettings, CodelState};
 use crate::docsis::TokenBucket;
 use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 
 choices! {
     /// Where the delay of an arriving packet is predicted from.
@@ -84,14 +85,8 @@ impl Component for CodelDtParams {
     const SUMMARY: &'static str = "CoDel at the tail: drops arrivals by their predicted delay";
 }
 
-impl Discipline for CodelDtParams {
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(CodelDt::new(self, env))
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        queue.machine::<CodelDt>().change(self, env, cx);
-    }
+impl OneMachine for CodelDtParams {
+    type Machine = OneQueue<CodelDt>;
 }
 
 impl CodelDtParams {
@@ -139,9 +134,7 @@ impl RateMeter {
 
 /// The state machine.
 #[derive(Clone)]
-struct CodelDt {
-    fifo: Fifo,
-    limit: Limit,
+pub(crate) struct CodelDt {
     params: CodelDtParams,
     law: CodelSettings,
     state: CodelState,
@@ -155,38 +148,6 @@ struct CodelDt {
 }
 
 impl CodelDt {
-    fn new(params: &CodelDtParams, env: &LinkEnv) -> Self {
-        let law = params.law(env);
-        CodelDt {
-            fifo: Fifo::default(),
-            limit: params.limit.resolve(env.rate, env.base_rtt),
-            state: CodelState::default(),
-            meter: RateMeter { threshold: params.dq_threshold.get(), running: None, rate: None },
-            shaper: TokenBucket::new(
-                params.sustained_rate,
-                params.peak_rate,
-                params.traffic_burst,
-                env,
-            ),
-            largest: law.smallest_backlog,
-            law,
-            predicted: Span::ZERO,
-            longest: Span::ZERO,
-            link_rate: env.rate,
-            params: params.clone(),
-        }
-    }
-
-    fn change(&mut self, params: &CodelDtParams, env: &LinkEnv, cx: &mut Context<'_>) {
-        self.law = params.law(env);
-        self.limit = params.limit.resolve(env.rate, env.base_rtt);
-        self.meter.threshold = params.dq_threshold.get();
-        self.shaper.change(params.sustained_rate, params.peak_rate, params.traffic_burst, env);
-        self.link_rate = env.rate;
-        self.params = params.clone();
-        self.fifo.trim(QueueLimit::new(params.limit, None, env), cx);
-    }
-
     /// Predicts the time to send `bytes`.
     fn predict(&mut self, now: Time, bytes: u64) -> Span {
         let seconds = match self.params.delay {
@@ -197,28 +158,48 @@ impl CodelDt {
     }
 }
 
-impl QueueDiscipline for CodelDt {
-    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        let size = u64::from(packet.size());
-        if !self.limit.admits(packets, bytes, size) {
-            cx.drop(packet, Reason::Overlimit);
-            return;
-        }
+impl Aqm for CodelDt {
+    type Params = CodelDtParams;
+
+    fn new(params: &CodelDtParams, env: &LinkEnv) -> OneQueue<Self> {
+        let CodelDtParams { sustained_rate, peak_rate, traffic_burst, .. } = *params;
+        let law = params.law(env);
+        let codel = CodelDt {
+            state: CodelState::default(),
+            meter: RateMeter { threshold: params.dq_threshold.get(), running: None, rate: None },
+            shaper: TokenBucket::new(sustained_rate, peak_rate, traffic_burst, env),
+            largest: law.smallest_backlog,
+            law,
+            predicted: Span::ZERO,
+            longest: Span::ZERO,
+            link_rate: env.rate,
+            params: params.clone(),
+        };
+        OneQueue::new(QueueLimit::new(params.limit, None, env), codel)
+    }
+
+    fn change(&mut self, new: Self, _: &mut Fifo, _: &mut Context<'_>) {
+        (self.law, self.params, self.link_rate) = (new.law, new.params, new.link_rate);
+        self.meter.threshold = new.meter.threshold;
+        self.shaper.change(&new.shaper);
+    }
+
+    fn admit(&mut self, fifo: &Fifo, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
+        let (bytes, size) = (fifo.backlog().bytes, u64::from(packet.size()));
         self.largest = self.largest.max(size);
         self.predicted = self.predict(cx.now, bytes + size);
         let is_small = bytes <= self.largest;
         if self.state.drops_arrival(&self.law, cx.now, self.predicted, is_small) {
             cx.drop(packet, Reason::Codel);
-        } else {
-            self.fifo.push(packet);
+            return None;
         }
+        Some(packet)
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
-        let packet = self.fifo.pop()?;
+    fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Context<'_>) -> Option<Packet> {
+        let packet = fifo.pop()?;
         self.longest = self.longest.max(cx.now - packet.arrival());
-        let backlog = self.fifo.backlog().bytes;
+        let backlog = fifo.backlog().bytes;
         match self.params.delay {
             Prediction::Rate => self.meter.departed(cx.now, packet.size(), backlog),
             Prediction::TokenBucket => self.shaper.departed(cx.now, packet.size(), backlog),
@@ -226,11 +207,7 @@ impl QueueDiscipline for CodelDt {
         Some(packet)
     }
 
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
-    }
-
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+    fn observe(&self, _fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
         self.state.observe(see);
         see("delay_estimate", self.predicted.as_secs_f64());
         if self.params.delay == Prediction::Rate {
@@ -344,7 +321,7 @@ mod tests {
 
     #[test]
     fn the_predicted_delay_is_the_backlog_with_the_packet_over_the_rate() {
-        let mut codel = CodelDt::new(&CodelDtParams::default(), &slow());
+        let mut codel = CodelDt::new(&CodelDtParams::default(), &slow()).aqm;
         assert_eq!(codel.predict(Time::ZERO, 50_000), Span::ZERO, "no rate yet");
         codel.meter.rate = Some(250_000.0);
         assert_eq!(codel.predict(Time::ZERO, 3_000), Span::from_millis(12));
@@ -354,7 +331,7 @@ mod tests {
             peak_rate: Some(Rate::from_bps(20_000_000)),
             ..Default::default()
         };
-        let mut codel = CodelDt::new(&params, &slow());
+        let mut codel = CodelDt::new(&params, &slow()).aqm;
         let expected = 3044.0 / 2_500_000.0 + 1956.0 / 250_000.0;
         assert_eq!(codel.predict(Time::ZERO, 5_000), Span::from_secs_f64(expected));
     }

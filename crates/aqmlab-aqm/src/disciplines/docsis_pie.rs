@@ -20,13 +20,14 @@
 //! 4. The decay follows appendix A.2 (two delays below 5 ms); section 4.5
 //!    speaks of a queue below 5 ms at the peak rate.
 
-use alloc::{boxed::Box, format, vec::Vec};
+use alloc::{format, vec::Vec};
 
 use aqmlab_core::{Bytes, Component, Error, Limit, Packet, Rate, Result, Span, Time, math, params};
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
+use crate::discipline::{Backlog, Context, LinkEnv, Note, OneMachine, Reason};
 use crate::docsis::TokenBucket;
 use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 
 params! {
     /// Parameters of DOCSIS-PIE.
@@ -93,14 +94,8 @@ impl Component for DocsisPieParams {
     }
 }
 
-impl Discipline for DocsisPieParams {
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(DocsisPie::new(self, env))
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        queue.machine::<DocsisPie>().change(self, env, cx);
-    }
+impl OneMachine for DocsisPieParams {
+    type Machine = OneQueue<DocsisPie>;
 }
 
 impl DocsisPieParams {
@@ -121,8 +116,7 @@ enum State {
 
 /// The state machine.
 #[derive(Clone)]
-struct DocsisPie {
-    fifo: Fifo,
+pub(crate) struct DocsisPie {
     limit: Limit,
     params: DocsisPieParams,
     shaper: TokenBucket,
@@ -138,45 +132,8 @@ struct DocsisPie {
 }
 
 impl DocsisPie {
-    fn new(params: &DocsisPieParams, env: &LinkEnv) -> Self {
-        let shaper =
-            TokenBucket::new(params.sustained_rate, params.peak_rate, params.traffic_burst, env);
-        DocsisPie {
-            fifo: Fifo::default(),
-            limit: params.limit(&shaper, env),
-            shaper,
-            next_update: Time::ZERO + params.tupdate,
-            probability: 0.0,
-            accumulated: 0.0,
-            old_delay: 0.0,
-            burst_allowance: Span::ZERO,
-            burst_reset: Span::ZERO,
-            state: State::Inactive,
-            longest: Span::ZERO,
-            was_active: false,
-            params: params.clone(),
-        }
-    }
-
-    fn change(&mut self, params: &DocsisPieParams, env: &LinkEnv, cx: &mut Context<'_>) {
-        self.shaper.change(params.sustained_rate, params.peak_rate, params.traffic_burst, env);
-        self.limit = params.limit(&self.shaper, env);
-        self.params = params.clone();
-        self.fifo.trim(QueueLimit::new(self.limit, None, env), cx);
-    }
-
-    /// Whether a third of the buffer is in use (appendix A.3).
-    fn is_third_full(&self) -> bool {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        match self.limit {
-            Limit::Packets(limit) => 3 * packets >= limit,
-            Limit::Bytes(limit) => 3 * bytes >= limit.get(),
-            Limit::Bdp(_) | Limit::Unlimited => unreachable!("resolved, and checked"),
-        }
-    }
-
     /// Appendix A.3: whether an arriving packet is dropped.
-    fn drop_early(&mut self, size: u32, cx: &mut Context<'_>) -> bool {
+    fn drop_early(&mut self, backlog: Backlog, size: u32, cx: &mut Context<'_>) -> bool {
         let p = &self.params;
         if self.burst_allowance > Span::ZERO {
             return false;
@@ -185,7 +142,9 @@ impl DocsisPie {
             self.accumulated = 0.0;
         }
         if self.state == State::Inactive {
-            if !self.is_third_full() {
+            // Whether a third of the buffer is in use.
+            let (length, limit) = backlog.against(self.limit);
+            if 3 * length < limit {
                 return false;
             }
             self.state = State::Quiescent;
@@ -196,7 +155,7 @@ impl DocsisPie {
         self.accumulated += scaled;
         let short_delay = self.old_delay < 0.5 * p.target.as_secs_f64() && self.probability < 0.2;
         if short_delay
-            || self.fifo.backlog().bytes <= 2 * p.mean_packet.get()
+            || backlog.bytes <= 2 * p.mean_packet.get()
             || self.accumulated < p.prob_low
             || (self.accumulated < p.prob_high && cx.random.uniform() > scaled)
         {
@@ -269,23 +228,50 @@ fn tuning(probability: f64) -> f64 {
     }
 }
 
-impl QueueDiscipline for DocsisPie {
-    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
-            self.accumulated = 0.0;
-            cx.drop(packet, Reason::Overlimit);
-        } else if self.drop_early(packet.size(), cx) {
-            cx.drop(packet, Reason::Pie);
-        } else {
-            self.fifo.push(packet);
-        }
+impl Aqm for DocsisPie {
+    type Params = DocsisPieParams;
+
+    fn new(params: &DocsisPieParams, env: &LinkEnv) -> OneQueue<Self> {
+        let DocsisPieParams { sustained_rate, peak_rate, traffic_burst, .. } = *params;
+        let shaper = TokenBucket::new(sustained_rate, peak_rate, traffic_burst, env);
+        let pie = DocsisPie {
+            limit: params.limit(&shaper, env),
+            shaper,
+            next_update: Time::ZERO + params.tupdate,
+            probability: 0.0,
+            accumulated: 0.0,
+            old_delay: 0.0,
+            burst_allowance: Span::ZERO,
+            burst_reset: Span::ZERO,
+            state: State::Inactive,
+            longest: Span::ZERO,
+            was_active: false,
+            params: params.clone(),
+        };
+        OneQueue::new(QueueLimit::new(pie.limit, None, env), pie)
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
-        let packet = self.fifo.pop()?;
+    fn change(&mut self, new: Self, _: &mut Fifo, _: &mut Context<'_>) {
+        (self.limit, self.params) = (new.limit, new.params);
+        self.shaper.change(&new.shaper);
+    }
+
+    fn admit(&mut self, fifo: &Fifo, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
+        if self.drop_early(fifo.backlog(), packet.size(), cx) {
+            cx.drop(packet, Reason::Pie);
+            return None;
+        }
+        Some(packet)
+    }
+
+    fn refused(&mut self) {
+        self.accumulated = 0.0;
+    }
+
+    fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Context<'_>) -> Option<Packet> {
+        let packet = fifo.pop()?;
         self.longest = self.longest.max(cx.now - packet.arrival());
-        self.shaper.departed(cx.now, packet.size(), self.fifo.backlog().bytes);
+        self.shaper.departed(cx.now, packet.size(), fifo.backlog().bytes);
         Some(packet)
     }
 
@@ -293,9 +279,9 @@ impl QueueDiscipline for DocsisPie {
         Some(self.next_update)
     }
 
-    fn on_wakeup(&mut self, cx: &mut Context<'_>) {
+    fn on_wakeup(&mut self, fifo: &Fifo, cx: &mut Context<'_>) {
         self.next_update += self.params.tupdate;
-        let delay = self.shaper.expected_delay(cx.now, self.fifo.backlog().bytes);
+        let delay = self.shaper.expected_delay(cx.now, fifo.backlog().bytes);
         if self.burst_allowance > Span::ZERO {
             self.probability = 0.0;
             self.burst_allowance = self.burst_allowance.saturating_sub(self.params.tupdate);
@@ -306,11 +292,7 @@ impl QueueDiscipline for DocsisPie {
         self.old_delay = delay;
     }
 
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
-    }
-
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+    fn observe(&self, _fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
         see("drop_probability", self.probability);
         see("delay_estimate", self.old_delay);
         see("burst_allowance", self.burst_allowance.as_secs_f64());
@@ -344,7 +326,7 @@ mod tests {
     use crate::queue::Queue;
     use crate::testing::{TestPacket, queue_of, seen, slow};
 
-    fn pie() -> DocsisPie {
+    fn pie() -> OneQueue<DocsisPie> {
         DocsisPie::new(&DocsisPieParams::default(), &slow())
     }
 
@@ -359,7 +341,7 @@ mod tests {
     #[test]
     fn updates_follow_the_pseudo_code() {
         // 25 kB at 250 kB/s without tokens are 100 ms: 0.25 * 0.09 + 2.5 * 0.1.
-        let mut pie = pie();
+        let mut pie = pie().aqm;
         let cases = [
             (0.0, 0.0, 0.1, 0.2725 / 2048.0),
             // Level: only the deviation counts; from 0.1 on steps end at 0.02 and count double.
@@ -395,8 +377,8 @@ mod tests {
         let mut pie = pie();
         // The buffer is 25 kB: a third is six packets. Below that nothing is dropped at any
         // probability.
-        (pie.probability, pie.old_delay) = (13.6, 1.0);
-        let mut queue = queue_of(pie);
+        (pie.aqm.probability, pie.aqm.old_delay) = (13.6, 1.0);
+        let mut queue = queue_of(1, pie);
         let dropped: Vec<bool> = (0..16).map(|_| is_dropped(&mut queue)).collect();
         // The scaled probability is 0.85: its sum reaches that at once, and a
         // draw decides. From state 1 the first is 0.57.
@@ -417,7 +399,7 @@ mod tests {
     /// again after a delay, and with the quiescent state.
     #[test]
     fn quiet_for_a_second_is_inactive_again() {
-        let mut pie = pie();
+        let mut pie = pie().aqm;
         (pie.state, pie.burst_reset) = (State::Active, Span::from_millis(900));
         for (intervals, delay) in [(1, 0.0), (62, 0.0), (1, 0.006), (62, 0.0)] {
             (0..intervals).for_each(|_| pie.calm_down(delay));
@@ -438,11 +420,10 @@ mod tests {
         // of the packets go, and never one behind a single packet.
         for (behind, share) in [(2, 0.85), (1, 0.0)] {
             let mut pie = pie();
-            (pie.state, pie.probability, pie.old_delay) = (State::Active, 13.6, 1.0);
-            for _ in 0..behind {
-                pie.fifo.push(Packet::of_ecn(Ecn::NotEct));
-            }
-            let mut queue = queue_of(pie);
+            let aqm = &mut pie.aqm;
+            (aqm.state, aqm.probability, aqm.old_delay) = (State::Active, 13.6, 1.0);
+            (0..behind).for_each(|_| pie.fifo.push(Packet::of_ecn(Ecn::NotEct)));
+            let mut queue = queue_of(1, pie);
             let mut dropped = 0;
             for _ in 0..2000 {
                 if is_dropped(&mut queue) {
@@ -458,9 +439,10 @@ mod tests {
     #[test]
     fn a_full_buffer_clears_the_sum() {
         let mut pie = pie();
-        (pie.accumulated, pie.limit) = (0.5, Limit::Packets(1));
+        pie.aqm.accumulated = 0.5;
+        pie.room = QueueLimit::new(Limit::Packets(1), None, &slow());
         pie.fifo.push(Packet::of_ecn(Ecn::NotEct));
-        let mut queue = queue_of(pie);
+        let mut queue = queue_of(1, pie);
         is_dropped(&mut queue);
         assert_eq!(seen(&queue, "accumulated"), 0.0);
     }

@@ -20,10 +20,10 @@
 
 use aqmlab_core::{Bytes, Component, Limit, params};
 
-use crate::discipline::LinkEnv;
+use crate::discipline::{LinkEnv, OneMachine};
 use crate::fq::drr_plain::Rounds;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowQueues, FqParams, NoAqm, Overflow};
+use crate::fq::{FIXED, FlowQueues, Fq, FqParams, NoAqm, Overflow};
 
 params! {
     /// Parameters of DRR.
@@ -49,11 +49,13 @@ impl Component for DrrParams {
     const SUMMARY: &'static str = "deficit round robin: a queue for each flow, turns by bytes";
 }
 
-impl FlowQueues for DrrParams {
-    type Aqm = NoAqm;
-    type Turns = Rounds;
+impl OneMachine for DrrParams {
+    type Machine = Fq<NoAqm, Rounds>;
+    const FIXED: &'static [&'static str] = FIXED;
     const GIVES_SIGNALS: bool = false;
+}
 
+impl FlowQueues<NoAqm> for DrrParams {
     fn fq(&self, env: &LinkEnv) -> FqParams<'_, ()> {
         FqParams {
             sharing: &self.sharing,

@@ -22,11 +22,11 @@
 use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, params};
 
 use crate::cobalt::{CobaltState, DOWN, InitialGrace, Law, UP};
-use crate::discipline::{Context, LinkEnv, Reason};
+use crate::discipline::{Context, LinkEnv, OneMachine, Reason};
 use crate::disciplines::codel::Source;
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowAqm, FlowQueues, FlowSource, FqParams, Overflow};
+use crate::fq::{FIXED, FlowAqm, FlowQueues, FlowSource, Fq, FqParams, Overflow};
 
 params! {
     /// Parameters of FQ-COBALT.
@@ -71,10 +71,12 @@ impl Component for FqCobaltParams {
     const SUMMARY: &'static str = "a queue for each flow, new flows first, COBALT in each";
 }
 
-impl FlowQueues for FqCobaltParams {
-    type Aqm = CobaltState;
-    type Turns = Drr;
+impl OneMachine for FqCobaltParams {
+    type Machine = Fq<CobaltState, Drr>;
+    const FIXED: &'static [&'static str] = FIXED;
+}
 
+impl FlowQueues<CobaltState> for FqCobaltParams {
     fn fq(&self, env: &LinkEnv) -> FqParams<'_, CobaltSettings> {
         let law = Law::new(self.target, self.interval, self.variant)
             .with_blue(self.increment, self.decrement);
@@ -139,7 +141,7 @@ mod tests {
 
     use super::*;
     use crate::queue::Counts;
-    use crate::testing::{TestPacket, queue, run_with};
+    use crate::testing::{TestPacket, at, queue, run_with, serve};
 
     /// Three times the link's rate for ten seconds.
     fn counts(params: &FqCobaltParams, ecn: Ecn) -> Counts {
@@ -153,38 +155,19 @@ mod tests {
         // A packet every 2 ms, 6 ms to send one: packet k leaves at 6k ms and
         // arrived at 2k ms. The one that leaves at 12 ms is the first above 5 ms,
         // and an interval later, at 112 ms, a drop is due: at 114 ms.
-        let drops_until = |milliseconds: u64| {
-            let mut queue = queue(&FqCobaltParams::default());
-            let mut drops = 0;
-            for now in (0..=milliseconds).map(|ms| Time::ZERO + Span::from_millis(ms)) {
-                let ms = now.as_nanos() / 1_000_000;
-                if ms % 2 == 0 {
-                    queue.enqueue(Packet::of_ecn(Ecn::NotEct), now);
-                }
-                if ms % 6 == 0 {
-                    queue.dequeue(now);
-                }
-                queue.take_dropped(|_, _| drops += 1);
-            }
-            drops
-        };
-        assert_eq!((drops_until(113), drops_until(114)), (0, 1));
+        let mut queue = queue(&FqCobaltParams::default());
+        let arrivals = (0..).map(|i| (at(2 * i), Packet::of_ecn(Ecn::NotEct)));
+        let dropped = serve(&mut queue, arrivals, Span::from_millis(115));
+        let times: Vec<Time> = dropped.iter().map(|(time, ..)| *time).collect();
+        assert_eq!(times, [at(114)]);
     }
 
     #[test]
-    fn ecn_takes_marks_for_drops_of_the_control_law() {
-        let (cobalt, blue) = (Reason::Cobalt as usize, Reason::Blue as usize);
-        let plain = counts(&FqCobaltParams::default(), Ecn::NotEct);
-        assert!(plain.dropped[cobalt] > 0 && plain.marked_total() == 0);
-        let capable = counts(&FqCobaltParams::default(), Ecn::Ect0);
-        assert!(capable.marked[cobalt] > 0 && capable.dropped_total() == 0);
-        let off = counts(&FqCobaltParams { ecn: false, ..Default::default() }, Ecn::Ect0);
-        assert_eq!(off.dropped, plain.dropped);
+    fn all_packets_above_the_threshold_are_marked() {
         let early = FqCobaltParams { ce_threshold: Some(Span::ZERO), ..Default::default() };
         // All but the first, which leaves at once.
         let early = counts(&early, Ecn::Ect0);
-        assert!(early.marked[cobalt] >= early.delivered - 1);
-        assert_eq!(plain.dropped[blue], 0, "nothing overflowed");
+        assert!(early.marked[Reason::Cobalt as usize] >= early.delivered - 1);
     }
 
     #[test]

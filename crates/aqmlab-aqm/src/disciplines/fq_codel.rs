@@ -25,11 +25,11 @@
 use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, choices, params};
 
-use crate::discipline::{Context, LinkEnv};
+use crate::discipline::{Context, LinkEnv, OneMachine};
 use crate::disciplines::codel::{CodelForm, CodelParams, CodelSettings, CodelState};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowAqm, FlowQueues, FlowSource, FqParams, LEAST_QUANTUM, Overflow};
+use crate::fq::{FIXED, FlowAqm, FlowQueues, FlowSource, Fq, FqParams, LEAST_QUANTUM, Overflow};
 
 choices! {
     /// Queue that must hold more than one full packet before CoDel drops.
@@ -102,10 +102,12 @@ impl Component for FqCodelParams {
     const SUMMARY: &'static str = "a queue for each flow, new flows first, CoDel in each";
 }
 
-impl FlowQueues for FqCodelParams {
-    type Aqm = CodelState;
-    type Turns = Drr;
+impl OneMachine for FqCodelParams {
+    type Machine = Fq<CodelState, Drr>;
+    const FIXED: &'static [&'static str] = FIXED;
+}
 
+impl FlowQueues<CodelState> for FqCodelParams {
     fn fq(&self, env: &LinkEnv) -> FqParams<'_, CodelSettings> {
         let codel = CodelParams {
             target: self.target,

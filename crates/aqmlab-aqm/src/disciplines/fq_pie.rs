@@ -22,13 +22,13 @@
 use aqmlab_core::words::{Dialect, Effect, Form, Word};
 use aqmlab_core::{Bytes, Component, Limit, Packet, Span, choices, params};
 
-use crate::discipline::{Context, LinkEnv};
+use crate::discipline::{Context, LinkEnv, OneMachine};
 use crate::disciplines::codel::Source;
 use crate::disciplines::pie::linux::{PieSettings, PieState};
 use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowAqm, FlowQueues, FlowSource, FqParams, LEAST_QUANTUM, Overflow};
+use crate::fq::{FIXED, FlowAqm, FlowQueues, FlowSource, Fq, FqParams, LEAST_QUANTUM, Overflow};
 
 choices! {
     /// Whose arithmetic.
@@ -108,10 +108,12 @@ impl Component for FqPieParams {
     const SUMMARY: &'static str = "a queue for each flow, new flows first, PIE in each";
 }
 
-impl FlowQueues for FqPieParams {
-    type Aqm = PieState;
-    type Turns = Drr;
+impl OneMachine for FqPieParams {
+    type Machine = Fq<PieState, Drr>;
+    const FIXED: &'static [&'static str] = FIXED;
+}
 
+impl FlowQueues<PieState> for FqPieParams {
     fn fq(&self, env: &LinkEnv) -> FqParams<'_, PieSettings> {
         let pie = PieParams {
             target: self.target,

@@ -22,12 +22,13 @@
 //! 3. The first update is one period after the start; ns-2's at the start
 //!    itself leaves the probability at 0 as well.
 
-use alloc::{boxed::Box, format};
+use alloc::format;
 
 use aqmlab_core::{Bytes, Component, Error, Limit, Packet, Result, Span, Time, params};
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
+use crate::discipline::{Backlog, Context, LinkEnv, OneMachine, Reason};
 use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 
 params! {
     /// Parameters of PI.
@@ -68,30 +69,8 @@ impl Component for PiParams {
     }
 }
 
-impl Discipline for PiParams {
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        let settings = PiSettings::new(self, env);
-        Box::new(Pi {
-            fifo: Fifo::default(),
-            limit: self.limit.resolve(env.rate, env.base_rtt),
-            next_update: Time::ZERO + settings.period,
-            settings,
-            length: 0.0,
-            probability: 0.0,
-        })
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        let queue = queue.machine::<Pi>();
-        let settings = PiSettings::new(self, env);
-        if !settings.counts_as(&queue.settings) {
-            // The last length in what lengths are counted in now.
-            queue.length = settings.length(queue.fifo.backlog());
-        }
-        queue.settings = settings;
-        queue.limit = self.limit.resolve(env.rate, env.base_rtt);
-        queue.fifo.trim(QueueLimit::new(self.limit, None, env), cx);
-    }
+impl OneMachine for PiParams {
+    type Machine = OneQueue<Pi>;
 }
 
 /// The parameters as the controller uses them.
@@ -138,9 +117,7 @@ impl PiSettings {
 
 /// The state machine.
 #[derive(Clone)]
-struct Pi {
-    fifo: Fifo,
-    limit: Limit,
+pub(crate) struct Pi {
     settings: PiSettings,
     next_update: Time,
     /// The queue at the last update.
@@ -148,55 +125,50 @@ struct Pi {
     probability: f64,
 }
 
-impl Pi {
-    fn update(&mut self) {
-        let PiSettings { gains: (a, b), reference, .. } = self.settings;
-        let length = self.settings.length(self.fifo.backlog());
-        let step = a * (length - reference) - b * (self.length - reference);
-        self.probability = (self.probability + step).clamp(0.0, 1.0);
-        self.length = length;
-    }
-}
+impl Aqm for Pi {
+    type Params = PiParams;
 
-impl QueueDiscipline for Pi {
-    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
-            cx.drop(packet, Reason::Overlimit);
-            return;
+    fn new(params: &PiParams, env: &LinkEnv) -> OneQueue<Self> {
+        let settings = PiSettings::new(params, env);
+        let next_update = Time::ZERO + settings.period;
+        let pi = Pi { settings, next_update, length: 0.0, probability: 0.0 };
+        OneQueue::new(QueueLimit::new(params.limit, None, env), pi)
+    }
+
+    fn change(&mut self, new: Self, fifo: &mut Fifo, _: &mut Context<'_>) {
+        if !new.settings.counts_as(&self.settings) {
+            // The last length in what lengths are counted in now.
+            self.length = new.settings.length(fifo.backlog());
         }
+        self.settings = new.settings;
+    }
+
+    #[inline(always)]
+    fn admit(&mut self, _fifo: &Fifo, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
         let mut probability = self.probability;
         if self.settings.by_size {
             probability *= f64::from(packet.size()) / self.settings.mean_packet;
         }
-        if cx.random.uniform() < probability {
-            if !(self.settings.ecn && packet.ecn().is_capable()) {
-                cx.drop(packet, Reason::Pi);
-                return;
-            }
-            cx.mark(&mut packet, Reason::Pi);
+        match cx.random.uniform() < probability {
+            true => cx.signal(packet, self.settings.ecn, Reason::Pi),
+            false => Some(packet),
         }
-        self.fifo.push(packet);
-    }
-
-    fn dequeue(&mut self, _cx: &mut Context<'_>) -> Option<Packet> {
-        self.fifo.pop()
     }
 
     fn next_wakeup(&self) -> Option<Time> {
         Some(self.next_update)
     }
 
-    fn on_wakeup(&mut self, _cx: &mut Context<'_>) {
-        self.update();
-        self.next_update += self.settings.period;
+    fn on_wakeup(&mut self, fifo: &Fifo, _cx: &mut Context<'_>) {
+        let PiSettings { gains: (a, b), reference, period, .. } = self.settings;
+        let length = self.settings.length(fifo.backlog());
+        let step = a * (length - reference) - b * (self.length - reference);
+        self.probability = (self.probability + step).clamp(0.0, 1.0);
+        self.length = length;
+        self.next_update += period;
     }
 
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
-    }
-
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+    fn observe(&self, _fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
         see("drop_probability", self.probability);
     }
 }
@@ -207,7 +179,7 @@ mod tests {
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, queue, run_with, seen};
+    use crate::testing::{TestPacket, queue, seen};
 
     const PI: usize = Reason::Pi as usize;
     /// Brings the queue to this many packets and lets the timer run out.
@@ -265,18 +237,6 @@ mod tests {
         }
         let after = queue.next_wakeup().unwrap() - Time::ZERO;
         assert!((after.as_secs_f64() - 171.0 / 170.0).abs() < 1e-6, "{after:?}");
-    }
-
-    #[test]
-    fn capable_packets_are_marked() {
-        let params = PiParams { ecn: true, limit: Limit::Packets(200), ..PiParams::default() };
-        for (ecn, marks) in [(Ecn::Ect0, true), (Ecn::NotEct, false)] {
-            let mut queue = queue(&params);
-            run_with(&mut queue, Span::from_millis(5), 60, ecn);
-            let (dropped, marked) = (queue.counts().dropped[PI], queue.counts().marked[PI]);
-            assert_eq!((dropped == 0, marked == 0), (marks, !marks), "{dropped} {marked}");
-            assert!(dropped + marked > 100, "{dropped} {marked}");
-        }
     }
 
     #[test]

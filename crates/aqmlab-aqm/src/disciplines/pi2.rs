@@ -22,12 +22,13 @@
 //!    count for each kind of packet.
 //! 4. There is no shortest queue below which nothing is dropped.
 
-use alloc::{boxed::Box, vec, vec::Vec};
+use alloc::{vec, vec::Vec};
 
 use aqmlab_core::{Component, Ecn, Limit, Packet, Span, Time, params};
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
+use crate::discipline::{Context, LinkEnv, Note, OneMachine, Reason};
 use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 
 params! {
     /// Parameters of PI2.
@@ -61,34 +62,13 @@ impl Component for Pi2Params {
     const SUMMARY: &'static str = "PI squared: a controller moves the root of the drop probability";
 }
 
-impl Discipline for Pi2Params {
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(Pi2 {
-            fifo: Fifo::default(),
-            room: QueueLimit::new(self.limit, None, env),
-            next_update: Time::ZERO + self.tupdate,
-            base: 0.0,
-            delay: 0.0,
-            counts: [0.0; 2],
-            overloads: 0,
-            updates: 0,
-            params: self.clone(),
-        })
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        let queue = queue.machine::<Pi2>();
-        queue.room = QueueLimit::new(self.limit, None, env);
-        queue.params = self.clone();
-        queue.fifo.trim(queue.room, cx);
-    }
+impl OneMachine for Pi2Params {
+    type Machine = OneQueue<Pi2>;
 }
 
 /// The state machine.
 #[derive(Clone)]
-struct Pi2 {
-    fifo: Fifo,
-    room: QueueLimit,
+pub(crate) struct Pi2 {
     params: Pi2Params,
     next_update: Time,
     /// The base probability p'.
@@ -152,14 +132,29 @@ impl Pi2 {
     }
 }
 
-impl QueueDiscipline for Pi2 {
-    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
-        self.fifo.push_within(self.room, packet, cx);
+impl Aqm for Pi2 {
+    type Params = Pi2Params;
+
+    fn new(params: &Pi2Params, env: &LinkEnv) -> OneQueue<Self> {
+        let pi2 = Pi2 {
+            next_update: Time::ZERO + params.tupdate,
+            base: 0.0,
+            delay: 0.0,
+            counts: [0.0; 2],
+            overloads: 0,
+            updates: 0,
+            params: params.clone(),
+        };
+        OneQueue::new(QueueLimit::new(params.limit, None, env), pi2)
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
+    fn change(&mut self, new: Self, _: &mut Fifo, _: &mut Context<'_>) {
+        self.params = new.params;
+    }
+
+    fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Context<'_>) -> Option<Packet> {
         loop {
-            let packet = self.fifo.pop()?;
+            let packet = fifo.pop()?;
             if let Some(packet) = self.signal(packet, cx) {
                 return Some(packet);
             }
@@ -170,9 +165,9 @@ impl QueueDiscipline for Pi2 {
         Some(self.next_update)
     }
 
-    fn on_wakeup(&mut self, cx: &mut Context<'_>) {
+    fn on_wakeup(&mut self, fifo: &Fifo, cx: &mut Context<'_>) {
         self.next_update += self.params.tupdate;
-        let delay = self.fifo.head().map_or(0.0, |head| (cx.now - head.arrival()).as_secs_f64());
+        let delay = fifo.head().map_or(0.0, |head| (cx.now - head.arrival()).as_secs_f64());
         let error = delay - self.params.target.as_secs_f64();
         let change = self.params.alpha * error + self.params.beta * (delay - self.delay);
         self.base = (self.base + change).clamp(0.0, 1.0);
@@ -181,11 +176,7 @@ impl QueueDiscipline for Pi2 {
         self.overloads += u64::from(self.base * self.params.coupling >= 1.0);
     }
 
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
-    }
-
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+    fn observe(&self, _fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
         see("base_probability", self.base);
         see("drop_probability", self.base * self.base);
         see("delay_estimate", self.delay);
@@ -206,20 +197,18 @@ impl QueueDiscipline for Pi2 {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::Stream;
-
     use super::*;
     use crate::queue::Queue;
     use crate::testing::{
-        TestPacket, assert_near, assert_overload, assert_shares, env, fill, queue, seen,
+        TestPacket, assert_near, assert_overload, assert_shares, env, fill, queue, queue_of, seen,
     };
 
     /// A queue with a base probability that stays.
     fn at(base: f64, params: &Pi2Params) -> Queue {
         let params = Pi2Params { limit: Limit::Unlimited, ..params.clone() };
-        let mut built = params.build(&env());
-        built.machine::<Pi2>().base = base;
-        Queue::new(built, Stream::from_state(1))
+        let mut pi2 = Pi2::new(&params, &env());
+        pi2.aqm.base = base;
+        queue_of(1, pi2)
     }
 
     #[test]

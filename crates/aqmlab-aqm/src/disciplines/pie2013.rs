@@ -32,13 +32,14 @@
 //! 6. There is no lower bound on the queue for drops, no decay and no cap on the
 //!    steps: those came with the RFC.
 
-use alloc::{boxed::Box, format, vec, vec::Vec};
+use alloc::{format, vec, vec::Vec};
 
 use aqmlab_core::{Component, Error, Limit, Packet, Rate, Result, Span, Time, params};
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
+use crate::discipline::{Backlog, Context, LinkEnv, Note, OneMachine, Reason};
 use crate::disciplines::pie::no_rate_sample;
 use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 
 params! {
     /// Parameters of the PIE of 2013.
@@ -89,27 +90,8 @@ impl Component for Pie2013Params {
     }
 }
 
-impl Discipline for Pie2013Params {
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(Pie2013 {
-            fifo: Fifo::default(),
-            limit: self.limit.resolve(env.rate, env.base_rtt),
-            next_update: Time::ZERO + self.tupdate,
-            meter: Meter::new(self.dq_threshold, self.rate_weight, self.count_first),
-            burst_allowance: self.max_burst,
-            probability: 0.0,
-            old_delay: 0.0,
-            longest: Span::ZERO,
-            link_rate: env.rate,
-            measured: 0,
-            lost: 0,
-            params: self.clone(),
-        })
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        queue.machine::<Pie2013>().change(self, env, cx);
-    }
+impl OneMachine for Pie2013Params {
+    type Machine = OneQueue<Pie2013>;
 }
 
 /// The departure rate, measured over cycles of a threshold's length.
@@ -173,9 +155,7 @@ impl Meter {
 
 /// The state machine.
 #[derive(Clone)]
-struct Pie2013 {
-    fifo: Fifo,
-    limit: Limit,
+pub(crate) struct Pie2013 {
     params: Pie2013Params,
     next_update: Time,
     meter: Meter,
@@ -189,46 +169,49 @@ struct Pie2013 {
     lost: u64,
 }
 
-impl Pie2013 {
-    fn change(&mut self, params: &Pie2013Params, env: &LinkEnv, cx: &mut Context<'_>) {
-        let mut meter = Meter::new(params.dq_threshold, params.rate_weight, params.count_first);
-        if meter.in_bytes == self.meter.in_bytes {
-            (meter.cycle, meter.rate) = (self.meter.cycle, self.meter.rate);
-        }
-        self.meter = meter;
-        self.limit = params.limit.resolve(env.rate, env.base_rtt);
-        self.link_rate = env.rate;
-        self.params = params.clone();
-        self.fifo.trim(QueueLimit::new(params.limit, None, env), cx);
-    }
-}
+impl Aqm for Pie2013 {
+    type Params = Pie2013Params;
 
-impl QueueDiscipline for Pie2013 {
-    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
-            cx.drop(packet, Reason::Overlimit);
-            return;
+    fn new(params: &Pie2013Params, env: &LinkEnv) -> OneQueue<Self> {
+        let pie = Pie2013 {
+            next_update: Time::ZERO + params.tupdate,
+            meter: Meter::new(params.dq_threshold, params.rate_weight, params.count_first),
+            burst_allowance: params.max_burst,
+            probability: 0.0,
+            old_delay: 0.0,
+            longest: Span::ZERO,
+            link_rate: env.rate,
+            measured: 0,
+            lost: 0,
+            params: params.clone(),
+        };
+        OneQueue::new(QueueLimit::new(params.limit, None, env), pie)
+    }
+
+    fn change(&mut self, mut new: Self, _: &mut Fifo, _: &mut Context<'_>) {
+        if new.meter.in_bytes == self.meter.in_bytes {
+            (new.meter.cycle, new.meter.rate) = (self.meter.cycle, self.meter.rate);
         }
+        (self.meter, self.params, self.link_rate) = (new.meter, new.params, new.link_rate);
+    }
+
+    #[inline(always)]
+    fn admit(&mut self, _fifo: &Fifo, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
         // One draw for each packet that may be dropped: none at probability zero or within an
         // allowance.
         let chosen = self.burst_allowance == Span::ZERO
             && self.probability > 0.0
             && cx.random.uniform() < self.probability;
-        if chosen && !(self.params.ecn && packet.ecn().is_capable()) {
-            cx.drop(packet, Reason::Pie);
-            return;
+        match chosen {
+            true => cx.signal(packet, self.params.ecn, Reason::Pie),
+            false => Some(packet),
         }
-        if chosen {
-            cx.mark(&mut packet, Reason::Pie);
-        }
-        self.fifo.push(packet);
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
-        let packet = self.fifo.pop()?;
+    fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Context<'_>) -> Option<Packet> {
+        let packet = fifo.pop()?;
         self.longest = self.longest.max(cx.now - packet.arrival());
-        if let Some(lasted) = self.meter.departure(cx.now, packet.size(), self.fifo.backlog()) {
+        if let Some(lasted) = self.meter.departure(cx.now, packet.size(), fifo.backlog()) {
             // Järvinen and Kojo, section III: a successful measurement
             // reduces the allowance; HPSR 2013: by the time that it took.
             self.burst_allowance = self.burst_allowance.saturating_sub(lasted);
@@ -241,12 +224,12 @@ impl QueueDiscipline for Pie2013 {
         Some(self.next_update)
     }
 
-    fn on_wakeup(&mut self, _cx: &mut Context<'_>) {
+    fn on_wakeup(&mut self, fifo: &Fifo, _cx: &mut Context<'_>) {
         self.next_update += self.params.tupdate;
         // Section V: the timer ends a cycle that is still running.
         self.lost += u64::from(self.meter.cycle.take().is_some());
         let target = self.params.target.as_secs_f64();
-        let delay = self.meter.delay(self.fifo.backlog());
+        let delay = self.meter.delay(fifo.backlog());
         if self.params.p_during_burst || self.burst_allowance == Span::ZERO {
             let change =
                 self.params.alpha * (delay - target) + self.params.beta * (delay - self.old_delay);
@@ -266,13 +249,9 @@ impl QueueDiscipline for Pie2013 {
         self.old_delay = delay;
     }
 
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
-    }
-
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+    fn observe(&self, fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
         see("drop_probability", self.probability);
-        see("delay_estimate", self.meter.delay(self.fifo.backlog()));
+        see("delay_estimate", self.meter.delay(fifo.backlog()));
         see("departure_rate", self.meter.rate.unwrap_or(0.0));
         see("burst_allowance", self.burst_allowance.as_secs_f64());
     }
@@ -303,11 +282,10 @@ impl QueueDiscipline for Pie2013 {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Bytes, Stream};
+    use aqmlab_core::Bytes;
 
     use super::*;
-    use crate::queue::Queue;
-    use crate::testing::{assert_near, env, queue_on, run, seen, slow};
+    use crate::testing::{assert_near, env, queue_of, seen};
 
     fn meter(threshold: Limit) -> Meter {
         Meter::new(threshold, 0.125, false)
@@ -339,38 +317,14 @@ mod tests {
         assert!(meter.cycle.is_none() && meter.rate.is_none());
     }
 
-    /// A link of 2 Mbit/s (6 ms a packet) with 110 % of its rate offered,
-    /// for as many seconds.
-    fn overload(settings: &[(&str, &str)], seconds: u64) -> Queue {
-        use aqmlab_core::Params;
-        let mut params = Pie2013Params::default();
-        for (key, text) in settings {
-            params.set(key, &(*text).into()).unwrap();
-        }
-        let mut queue = queue_on(&slow(), &params);
-        run(&mut queue, Span::from_micros(5400), seconds);
-        queue
-    }
-
-    #[test]
-    fn keeping_p_at_zero_in_a_burst_delays_the_first_drop() {
-        let early = |settings: &[(&str, &str)]| {
-            (1..).find(|s| overload(settings, *s).counts().dropped_total() > 0).unwrap()
-        };
-        let base = ("dq_threshold", "5p");
-        assert!(early(&[base]) <= early(&[base, ("p_during_burst", "false")]));
-        let drops = |settings: &[(&str, &str)]| overload(settings, 6).counts().dropped_total();
-        assert!(drops(&[base]) > drops(&[base, ("p_during_burst", "false")]));
-    }
-
     /// Unless `p_during_burst`: a burst begins again with the probability at 0.
     #[test]
     fn a_burst_has_no_probability() {
         for (p_during_burst, expected) in [(false, 0.0), (true, 0.5)] {
             let params = Pie2013Params { p_during_burst, ..Pie2013Params::default() };
-            let mut built = params.build(&env());
-            built.machine::<Pie2013>().probability = 0.5;
-            let mut queue = Queue::new(built, Stream::from_state(1));
+            let mut pie = Pie2013::new(&params, &env());
+            pie.aqm.probability = 0.5;
+            let mut queue = queue_of(1, pie);
             queue.on_wakeup(Time::ZERO + params.tupdate);
             let steered = 0.5 - params.alpha * params.target.as_secs_f64();
             let expected = if expected > 0.0 { steered } else { 0.0 };

@@ -33,16 +33,17 @@
 //! 6. There is no gentle slope above the upper threshold, and no wait after a
 //!    drop: the distance is uniform from 1 to 1/p packets.
 
-use alloc::{boxed::Box, format, string::String, string::ToString};
+use alloc::{format, string::String, string::ToString};
 
 use aqmlab_core::words::{Dialect, Effect, Form, Given, Settings, Word};
 use aqmlab_core::{
     Bytes, Component, Error, Limit, Packet, ParamType, Rate, Result, Span, Time, params,
 };
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
+use crate::discipline::{Context, LinkEnv, OneMachine, Reason};
 use crate::disciplines::red::check_order;
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 use crate::red_burst;
 
 params! {
@@ -166,7 +167,9 @@ impl Component for RedLinuxParams {
     }
 }
 
-impl Discipline for RedLinuxParams {
+impl OneMachine for RedLinuxParams {
+    type Machine = OneQueue<RedLinux>;
+
     fn slowest(&self, env: &LinkEnv) -> Option<(&'static str, Span)> {
         if self.adaptive {
             // max_P from 0.5 to 0.01, times 0.9 in an interval.
@@ -174,18 +177,6 @@ impl Discipline for RedLinuxParams {
         }
         let packets = (1u64 << self.wlog) as f64;
         Some(("the average queue", env.rate.transmission_time(env.mtu).scaled(packets)))
-    }
-
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(RedLinux::new(self, env, Time::ZERO))
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        // Linux, __red_change: the packets go with their child qdisc, the average is zero, the
-        // link idle, and the timer starts.
-        let queue = queue.machine::<RedLinux>();
-        queue.fifo.purge(cx);
-        *queue = RedLinux::new(self, env, cx.now);
     }
 }
 
@@ -242,14 +233,14 @@ struct LinuxAverage {
 }
 
 impl LinuxAverage {
-    fn new(params: &RedLinuxParams, env: &LinkEnv, now: Time) -> Self {
+    fn new(params: &RedLinuxParams, env: &LinkEnv) -> Self {
         let wlog = params.wlog as u32;
         let rate = params.bandwidth.unwrap_or(env.rate);
         LinuxAverage {
             scaled: 0,
             wlog,
             table: IdleTable::new(wlog, params.mean_packet, rate),
-            idle_since: Some(now),
+            idle_since: Some(Time::ZERO),
         }
     }
 
@@ -384,9 +375,7 @@ impl LinuxDecision {
 
 /// The state machine.
 #[derive(Clone)]
-struct RedLinux {
-    fifo: Fifo,
-    limit: Limit,
+pub(crate) struct RedLinux {
     average: LinuxAverage,
     decision: LinuxDecision,
     ecn: bool,
@@ -394,45 +383,51 @@ struct RedLinux {
     next_adaption: Option<Time>,
 }
 
-impl RedLinux {
-    fn new(params: &RedLinuxParams, env: &LinkEnv, now: Time) -> Self {
-        RedLinux {
-            fifo: Fifo::default(),
-            limit: params.limit.resolve(env.rate, env.base_rtt),
-            average: LinuxAverage::new(params, env, now),
+impl Aqm for RedLinux {
+    type Params = RedLinuxParams;
+
+    fn new(params: &RedLinuxParams, env: &LinkEnv) -> OneQueue<Self> {
+        let red = RedLinux {
+            average: LinuxAverage::new(params, env),
             decision: LinuxDecision::new(params, env),
             ecn: params.ecn,
             harddrop: params.harddrop,
-            next_adaption: params.adaptive.then_some(jiffy(now) + ADAPT_INTERVAL),
-        }
+            next_adaption: params.adaptive.then_some(Time::ZERO + ADAPT_INTERVAL),
+        };
+        OneQueue::new(QueueLimit::new(params.limit, None, env), red)
     }
-}
 
-impl QueueDiscipline for RedLinux {
-    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        self.average.update(cx.now, bytes);
+    fn change(&mut self, new: Self, fifo: &mut Fifo, cx: &mut Context<'_>) {
+        // Linux, __red_change: the packets go with their child qdisc, the average is zero, the
+        // link idle, and the timer starts.
+        fifo.purge(cx);
+        *self = new;
+        self.average.idle_since = Some(cx.now);
+        self.next_adaption = self.next_adaption.map(|_| jiffy(cx.now) + ADAPT_INTERVAL);
+    }
+
+    fn enqueue(
+        &mut self,
+        fifo: &mut Fifo,
+        room: QueueLimit,
+        mut packet: Packet,
+        cx: &mut Context<'_>,
+    ) {
+        self.average.update(cx.now, fifo.backlog().bytes);
         let signal = match self.decision.decide(self.average.scaled, cx) {
             LinuxFate::Pass => None,
             LinuxFate::Early => Some((Reason::RedEarly, self.ecn)),
             LinuxFate::Forced => Some((Reason::RedForced, self.ecn && !self.harddrop)),
         };
         if let Some((reason, may_mark)) = signal {
-            if !(may_mark && packet.ecn().is_capable()) {
-                cx.drop(packet, reason);
-                return;
-            }
-            cx.mark(&mut packet, reason);
+            let Some(marked) = cx.signal(packet, may_mark, reason) else { return };
+            packet = marked;
         }
-        if self.limit.admits(packets, bytes, u64::from(packet.size())) {
-            self.fifo.push(packet);
-        } else {
-            cx.drop(packet, Reason::Overlimit);
-        }
+        fifo.push_within(room, packet, cx);
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
-        let packet = self.fifo.pop();
+    fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Context<'_>) -> Option<Packet> {
+        let packet = fifo.pop();
         if packet.is_none() {
             self.average.idle_since.get_or_insert(cx.now);
         }
@@ -443,7 +438,7 @@ impl QueueDiscipline for RedLinux {
         self.next_adaption
     }
 
-    fn on_wakeup(&mut self, cx: &mut Context<'_>) {
+    fn on_wakeup(&mut self, _fifo: &Fifo, cx: &mut Context<'_>) {
         if let Some(next) = &mut self.next_adaption {
             *next += ADAPT_INTERVAL;
         }
@@ -455,11 +450,7 @@ impl QueueDiscipline for RedLinux {
         self.decision.adapt(scaled);
     }
 
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
-    }
-
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+    fn observe(&self, _fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
         let LinuxDecision { min, max, .. } = self.decision;
         let max_p = self.decision.max_p as f64 / ONE as f64;
         let average = self.average.bytes();
@@ -474,7 +465,7 @@ impl QueueDiscipline for RedLinux {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{at, env};
+    use crate::testing::env;
 
     #[test]
     fn a_probability_of_one_overflows_in_tc() {
@@ -485,20 +476,5 @@ mod tests {
         assert_eq!(max_p(0.5), ONE / 2);
         // 60000 bytes, Plog 16.
         assert_eq!(max_p(1.0), 60_000 * 65_535);
-    }
-
-    #[test]
-    fn the_idle_table_is_that_of_tc() {
-        // tc-red(8)'s example: a packet takes 12500 ticks, so a cell is 0.0832 of e^-1.
-        let mut average = LinuxAverage::new(&RedLinuxParams::default(), &env(), at(0));
-        let IdleTable { shifts, cell_log } = &average.table;
-        assert_eq!(*cell_log, 15);
-        assert_eq!([12, 13, 24, 25, 254, 255].map(|cell| shifts[cell]), [0, 1, 1, 2, 21, 31]);
-        // Cells of 32.768 ms, in a line up to the first shift.
-        average.scaled = 1 << 20;
-        assert_eq!(average.decayed(at(0), at(8)), (1 << 20) - (8000 << 5));
-        assert_eq!(average.decayed(at(0), at(425)), 1 << 19);
-        assert_eq!(average.decayed(at(0), at(852)), 1 << 18);
-        assert_eq!(average.decayed(at(0), at(10_000)), 0);
     }
 }

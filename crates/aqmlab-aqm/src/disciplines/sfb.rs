@@ -37,8 +37,9 @@ use alloc::{boxed::Box, collections::VecDeque, string::ToString};
 use aqmlab_core::words::{Dialect, Form, Given, Settings, Word};
 use aqmlab_core::{Component, Limit, Packet, Result, Span, Time, math, params};
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fifo::Fifo;
+use crate::discipline::{Context, LinkEnv, OneMachine, Reason};
+use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 
 params! {
     /// Parameters of SFB.
@@ -105,18 +106,8 @@ impl Component for SfbParams {
     const SUMMARY: &'static str = "stochastic fair BLUE: a filter detects unresponsive flows";
 }
 
-impl Discipline for SfbParams {
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(Sfb::new(self, env))
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        // Linux, sfb_change: packets are dropped with the child qdisc, and all state restarts.
-        let queue = queue.machine::<Sfb>();
-        queue.fifo.purge(cx);
-        *queue = Sfb::new(self, env);
-        queue.restart(cx);
-    }
+impl OneMachine for SfbParams {
+    type Machine = OneQueue<Sfb>;
 }
 
 const LEVELS: usize = 8;
@@ -236,11 +227,9 @@ type Counted = [Option<u32>; 2];
 
 /// The state machine.
 #[derive(Clone)]
-struct Sfb {
-    fifo: Fifo,
+pub(crate) struct Sfb {
     /// One for each packet in the queue.
     counted: VecDeque<Counted>,
-    limit: Limit,
     max: u32,
     steps: Steps,
     penalty: PenaltyBox,
@@ -258,35 +247,6 @@ struct Sfb {
 }
 
 impl Sfb {
-    fn new(params: &SfbParams, env: &LinkEnv) -> Self {
-        let step = |value: f64| math::round(value * f64::from(ONE)) as u32;
-        Sfb {
-            fifo: Fifo::default(),
-            counted: VecDeque::new(),
-            limit: params.limit.resolve(env.rate, env.base_rtt),
-            max: params.max as u32,
-            steps: Steps {
-                target: params.target as u32,
-                increment: step(params.increment),
-                decrement: step(params.decrement),
-            },
-            penalty: PenaltyBox {
-                rate: params.penalty_rate,
-                burst: params.penalty_burst,
-                tokens: params.penalty_burst,
-                counted_at: 0,
-            },
-            ecn: params.ecn,
-            rehash: millis(params.rehash),
-            warmup: millis(params.warmup),
-            filters: Box::new([Filter::default(), Filter { salt: 1, ..Filter::default() }]),
-            active: 0,
-            active_since: 0,
-            warming: false,
-            last_probability: 0,
-        }
-    }
-
     /// Begins now, with new hashes.
     fn restart(&mut self, cx: &mut Context<'_>) {
         let now = clock(cx.now);
@@ -354,10 +314,52 @@ impl Sfb {
     }
 }
 
-impl QueueDiscipline for Sfb {
-    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
+impl Aqm for Sfb {
+    type Params = SfbParams;
+
+    fn new(params: &SfbParams, env: &LinkEnv) -> OneQueue<Self> {
+        let step = |value: f64| math::round(value * f64::from(ONE)) as u32;
+        let sfb = Sfb {
+            counted: VecDeque::new(),
+            max: params.max as u32,
+            steps: Steps {
+                target: params.target as u32,
+                increment: step(params.increment),
+                decrement: step(params.decrement),
+            },
+            penalty: PenaltyBox {
+                rate: params.penalty_rate,
+                burst: params.penalty_burst,
+                tokens: params.penalty_burst,
+                counted_at: 0,
+            },
+            ecn: params.ecn,
+            rehash: millis(params.rehash),
+            warmup: millis(params.warmup),
+            filters: Box::new([Filter::default(), Filter { salt: 1, ..Filter::default() }]),
+            active: 0,
+            active_since: 0,
+            warming: false,
+            last_probability: 0,
+        };
+        OneQueue::new(QueueLimit::new(params.limit, None, env), sfb)
+    }
+
+    fn change(&mut self, new: Self, fifo: &mut Fifo, cx: &mut Context<'_>) {
+        // Linux, sfb_change: packets are dropped with the child qdisc, and all state restarts.
+        fifo.purge(cx);
+        *self = new;
+        self.restart(cx);
+    }
+
+    fn enqueue(
+        &mut self,
+        fifo: &mut Fifo,
+        room: QueueLimit,
+        mut packet: Packet,
+        cx: &mut Context<'_>,
+    ) {
+        if !room.admits(fifo.backlog(), packet.size()) {
             cx.drop(packet, Reason::Overlimit);
             return;
         }
@@ -373,11 +375,11 @@ impl QueueDiscipline for Sfb {
             }
         }
         self.counted.push_back(counted);
-        self.fifo.push(packet);
+        fifo.push(packet);
     }
 
-    fn dequeue(&mut self, _cx: &mut Context<'_>) -> Option<Packet> {
-        let packet = self.fifo.pop()?;
+    fn dequeue(&mut self, fifo: &mut Fifo, _cx: &mut Context<'_>) -> Option<Packet> {
+        let packet = fifo.pop()?;
         let counted = self.counted.pop_front().expect("one for each packet");
         for (filter, hash) in self.filters.iter_mut().zip(counted) {
             if let Some(hash) = hash {
@@ -387,11 +389,7 @@ impl QueueDiscipline for Sfb {
         Some(packet)
     }
 
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
-    }
-
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+    fn observe(&self, _fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
         let bins = self.filters[self.active].levels.as_flattened();
         let most = |value: fn(&Bin) -> u32| f64::from(bins.iter().map(value).max().unwrap_or(0));
         see("drop_probability", f64::from(self.last_probability) / f64::from(ONE));
@@ -406,6 +404,7 @@ mod tests {
     use aqmlab_core::Stream;
 
     use super::*;
+    use crate::discipline::{QueueDiscipline, Sink};
     use crate::queue::{Counts, Queue};
     use crate::testing::{TestPacket, at, env, queue};
 
@@ -460,26 +459,26 @@ mod tests {
 
     /// Calls the state machine itself, to look into it.
     struct Bare {
-        sfb: Sfb,
+        queue: OneQueue<Sfb>,
         random: Stream,
-        sink: crate::discipline::Sink,
+        sink: Sink,
     }
     impl Bare {
         fn new(params: &SfbParams) -> Self {
-            let sink = crate::discipline::Sink::default();
-            Bare { sfb: Sfb::new(params, &env()), random: Stream::from_state(5), sink }
+            let (random, sink) = (Stream::from_state(5), Sink::default());
+            Bare { queue: Sfb::new(params, &env()), random, sink }
         }
         fn enqueue(&mut self, flow: u32, millis: u64) {
             let mut cx = Context::new(at(millis), &mut self.random, &mut self.sink);
-            self.sfb.enqueue(Packet::of_flow(flow), &mut cx);
+            self.queue.enqueue(Packet::of_flow(flow), &mut cx);
         }
         fn dequeue(&mut self, millis: u64) {
             let mut cx = Context::new(at(millis), &mut self.random, &mut self.sink);
-            self.sfb.dequeue(&mut cx);
+            self.queue.dequeue(&mut cx);
         }
         /// Packets counted in each filter, in the first level.
         fn counted(&self) -> [u32; 2] {
-            [0, 1].map(|i| self.sfb.filters[i].levels[0].iter().map(|bin| bin.packets).sum())
+            [0, 1].map(|i| self.queue.aqm.filters[i].levels[0].iter().map(|bin| bin.packets).sum())
         }
     }
 
@@ -494,30 +493,33 @@ mod tests {
         let mut bare = Bare::new(&turns(100));
         (0..4).for_each(|_| bare.enqueue(7, 890));
         bare.enqueue(7, 900);
-        assert_eq!((bare.counted(), bare.sfb.warming), ([5, 0], false));
+        assert_eq!((bare.counted(), bare.queue.aqm.warming), ([5, 0], false));
         bare.enqueue(8, 901);
-        assert_eq!((bare.counted(), bare.sfb.warming), ([6, 0], true), "flow 8 reacts");
+        assert_eq!((bare.counted(), bare.queue.aqm.warming), ([6, 0], true), "flow 8 reacts");
         bare.enqueue(7, 901);
-        assert_eq!((bare.counted(), bare.sfb.active), ([7, 1], 0));
+        assert_eq!((bare.counted(), bare.queue.aqm.active), ([7, 1], 0));
         bare.enqueue(7, 1000);
-        assert_eq!((bare.counted(), bare.sfb.active), ([8, 2], 0));
+        assert_eq!((bare.counted(), bare.queue.aqm.active), ([8, 2], 0));
         // The packet at which the filters change meets the old bins, by another hash.
         let salts = |sfb: &Sfb| [0, 1].map(|filter| sfb.filters[filter].salt);
-        let before = salts(&bare.sfb);
+        let before = salts(&bare.queue.aqm);
         bare.enqueue(9, 1001);
-        assert_eq!((bare.counted(), bare.sfb.active, bare.sfb.warming), ([9, 2], 1, false));
-        assert!(salts(&bare.sfb)[0] != before[0] && salts(&bare.sfb)[1] == before[1]);
+        assert_eq!(
+            (bare.counted(), bare.queue.aqm.active, bare.queue.aqm.warming),
+            ([9, 2], 1, false)
+        );
+        assert!(salts(&bare.queue.aqm)[0] != before[0] && salts(&bare.queue.aqm)[1] == before[1]);
         // Probabilities stay: the old ones, and what the warm-up made of the new ones.
         let most = |sfb: &Sfb, filter: usize| {
             let bins = sfb.filters[filter].levels.as_flattened();
             bins.iter().map(|bin| bin.probability).max()
         };
-        assert_eq!((most(&bare.sfb, 0), most(&bare.sfb, 1)), (Some(ONE), Some(ONE)));
+        assert_eq!((most(&bare.queue.aqm, 0), most(&bare.queue.aqm, 1)), (Some(ONE), Some(ONE)));
         bare.enqueue(7, 1002);
         assert_eq!(bare.counted(), [9, 3]);
         // Each packet is taken from the bins in which it was counted.
         (0..10).for_each(|_| bare.dequeue(1002));
-        let bins = bare.sfb.filters.iter().flat_map(|filter| filter.levels.as_flattened());
+        let bins = bare.queue.aqm.filters.iter().flat_map(|filter| filter.levels.as_flattened());
         assert!(bins.into_iter().all(|bin| bin.packets == 0));
     }
 
@@ -525,7 +527,7 @@ mod tests {
     fn without_a_warmup_the_next_filter_starts_empty() {
         let mut bare = Bare::new(&turns(0));
         (0..5).for_each(|_| bare.enqueue(7, 1000));
-        assert_eq!((bare.counted(), bare.sfb.warming), ([5, 0], false));
+        assert_eq!((bare.counted(), bare.queue.aqm.warming), ([5, 0], false));
         bare.enqueue(7, 1001);
         bare.enqueue(7, 1002);
         assert_eq!(bare.counted(), [6, 1]);
@@ -535,7 +537,7 @@ mod tests {
     fn a_warmup_longer_than_the_lifetime_never_ends() {
         let mut bare = Bare::new(&turns(5000));
         bare.enqueue(7, 0);
-        assert!(bare.sfb.warming);
+        assert!(bare.queue.aqm.warming);
     }
 
     #[test]

@@ -15,11 +15,11 @@
 
 use aqmlab_core::{Component, Limit, Span, params};
 
-use crate::discipline::LinkEnv;
+use crate::discipline::{LinkEnv, OneMachine};
 use crate::disciplines::codel::{CodelForm, CodelParams, CodelSettings, CodelState};
 use crate::fq::hash::Sharing;
 use crate::fq::sfqcodel_round_robin::Ring;
-use crate::fq::{FlowQueues, FqParams, Overflow};
+use crate::fq::{FIXED, FlowQueues, Fq, FqParams, Overflow};
 
 params! {
     /// Parameters of SFQ CoDel.
@@ -47,10 +47,12 @@ impl Component for SfqCodelParams {
     const SUMMARY: &'static str = "ns-2's stochastic fair queueing with CoDel in every bucket";
 }
 
-impl FlowQueues for SfqCodelParams {
-    type Aqm = CodelState;
-    type Turns = Ring;
+impl OneMachine for SfqCodelParams {
+    type Machine = Fq<CodelState, Ring>;
+    const FIXED: &'static [&'static str] = FIXED;
+}
 
+impl FlowQueues<CodelState> for SfqCodelParams {
     fn fq(&self, env: &LinkEnv) -> FqParams<'_, CodelSettings> {
         let codel = CodelParams {
             target: self.target,

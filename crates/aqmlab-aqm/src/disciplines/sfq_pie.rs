@@ -100,10 +100,10 @@ impl Discipline for SfqPieParams {
         let settings = self.pie(env);
         match self.variant {
             ProbabilityScope::PerBucket => {
-                Box::new(Fq::<PieState, Ring>::new(self.fq(settings, env)))
+                Box::new(Fq::<PieState, Ring>::with(self.fq(settings, env)))
             }
             ProbabilityScope::CableLabs => Box::new(SfqPie {
-                fq: Fq::new(self.fq((), env)),
+                fq: Fq::with(self.fq((), env)),
                 state: PieState::new(&settings),
                 next_update: Time::ZERO + settings.update_period,
                 settings,
@@ -115,11 +115,11 @@ impl Discipline for SfqPieParams {
         let settings = self.pie(env);
         match self.variant {
             ProbabilityScope::PerBucket => {
-                queue.machine::<Fq<PieState, Ring>>().change(self.fq(settings, env), cx);
+                queue.machine::<Fq<PieState, Ring>>().rewrite(self.fq(settings, env), cx);
             }
             ProbabilityScope::CableLabs => {
                 let queue = queue.machine::<SfqPie>();
-                queue.fq.change(self.fq((), env), cx);
+                queue.fq.rewrite(self.fq((), env), cx);
                 queue.settings = settings;
             }
         }
@@ -223,45 +223,22 @@ impl QueueDiscipline for SfqPie {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
-    use crate::testing::{TestPacket, queue};
+    use crate::testing::{TestPacket, at, queue, serve};
 
-    /// A flow of twice the link's rate and one of a tenth, for a minute: the
-    /// packets dropped of each, early.
-    fn drops(variant: ProbabilityScope) -> [u64; 2] {
-        let params = SfqPieParams { variant, ..SfqPieParams::default() };
-        let mut queue = queue(&params);
-        let mut dropped = [0; 2];
-        for tick in 0..60_000 {
-            let now = Time::ZERO + Span::from_millis(tick);
-            while let Some(wakeup) = queue.next_wakeup().filter(|wakeup| *wakeup <= now) {
-                queue.on_wakeup(wakeup);
-            }
-            // 6 ms to send a packet.
-            if tick % 3 == 0 {
-                queue.enqueue(Packet::of_flow(0), now);
-            }
-            if tick % 60 == 0 {
-                queue.enqueue(Packet::of_flow(1), now);
-            }
-            if tick % 6 == 0 {
-                queue.dequeue(now);
-            }
-            queue.take_dropped(|packet, reason| {
-                assert_eq!(reason, Reason::Pie);
-                dropped[packet.flow_hash() as usize] += 1;
-            });
-            queue.assert_conservation("sfq_pie");
-        }
-        dropped
-    }
-
+    /// A flow of twice the link's rate and one of a tenth, for a minute. All drops are early.
     #[test]
     fn the_flow_that_builds_the_queue_answers_for_it() {
         for variant in [ProbabilityScope::CableLabs, ProbabilityScope::PerBucket] {
+            let mut queue = queue(&SfqPieParams { variant, ..SfqPieParams::default() });
+            let flows = (0..).flat_map(|ms| [(0, 3), (1, 60)].map(|(flow, gap)| (ms, flow, gap)));
+            let arrivals = flows.filter(|(ms, _, gap)| ms % gap == 0);
+            let arrivals = arrivals.map(|(ms, flow, _)| (at(ms), Packet::of_flow(flow)));
+            let dropped = serve(&mut queue, arrivals, Span::from_secs(60));
+            assert!(dropped.iter().all(|(_, _, reason)| *reason == Reason::Pie));
             // 20,000 packets of the one arrive, and 9,000 of them can leave.
-            let [heavy, light] = drops(variant);
+            let light = dropped.iter().filter(|(_, packet, _)| packet.flow_hash() == 1).count();
+            let heavy = dropped.len() - light;
             assert!((10_500..11_500).contains(&heavy), "{variant:?}: {heavy}");
             assert_eq!(light, 0, "{variant:?}");
         }

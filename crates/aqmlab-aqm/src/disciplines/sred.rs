@@ -21,12 +21,13 @@
 //! 4. The paper has no ECN: with `ecn` capable packets are marked where others
 //!    are dropped.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::vec::Vec;
 
 use aqmlab_core::{Auto, Component, Error, Limit, Packet, Result, choices, params};
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
+use crate::discipline::{Backlog, Context, LinkEnv, OneMachine, Reason};
 use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 
 choices! {
     /// Effect of a hit on the drop probability.
@@ -80,30 +81,9 @@ impl Component for SredParams {
     }
 }
 
-impl Discipline for SredParams {
-    fn fixed(&self) -> &'static [&'static str] {
-        &["variant"]
-    }
-
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(Sred {
-            fifo: Fifo::default(),
-            limit: self.limit.resolve(env.rate, env.base_rtt),
-            estimate: Estimate::new(self),
-            variant: self.variant,
-            max_p: self.max_p,
-            many_flows: self.many_flows,
-            ecn: self.ecn,
-        })
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        let queue = queue.machine::<Sred>();
-        queue.limit = self.limit.resolve(env.rate, env.base_rtt);
-        queue.estimate.change(self);
-        (queue.max_p, queue.many_flows, queue.ecn) = (self.max_p, self.many_flows, self.ecn);
-        queue.fifo.trim(QueueLimit::new(self.limit, None, env), cx);
-    }
+impl OneMachine for SredParams {
+    type Machine = OneQueue<Sred>;
+    const FIXED: &'static [&'static str] = &["variant"];
 }
 
 /// The frequency of hits.
@@ -130,10 +110,10 @@ impl Estimate {
     }
 
     /// A shorter list forgets the zombies at its end; a longer one fills up first.
-    fn change(&mut self, params: &SredParams) {
+    fn change(&mut self, new: Estimate) {
         let mut zombies = core::mem::take(&mut self.zombies);
-        zombies.truncate(params.zombies as usize);
-        *self = Estimate { zombies, frequency: self.frequency, ..Estimate::new(params) };
+        zombies.truncate(new.places);
+        *self = Estimate { zombies, frequency: self.frequency, ..new };
     }
 
     /// A packet arrives: whether it hit; `None` while the list fills up.
@@ -157,74 +137,73 @@ impl Estimate {
 
 /// The state machine.
 #[derive(Clone)]
-struct Sred {
-    fifo: Fifo,
+pub(crate) struct Sred {
+    params: SredParams,
+    /// Resolved.
     limit: Limit,
     estimate: Estimate,
-    variant: SredForm,
-    max_p: f64,
-    many_flows: f64,
-    ecn: bool,
 }
 
 impl Sred {
     /// By the queue alone, p_sred: nothing below a sixth of the limit, all
     /// from a third on, a quarter between.
-    fn by_length(&self) -> f64 {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        let (length, limit) = match self.limit {
-            Limit::Packets(limit) => (packets, limit),
-            Limit::Bytes(limit) => (bytes, limit.get()),
-            Limit::Bdp(_) | Limit::Unlimited => unreachable!("resolved, and refused by `check`"),
-        };
-        match length {
-            length if 3 * length >= limit => self.max_p,
-            length if 6 * length >= limit => self.max_p / 4.0,
+    fn by_length(&self, backlog: Backlog) -> f64 {
+        match backlog.against(self.limit) {
+            (length, limit) if 3 * length >= limit => self.params.max_p,
+            (length, limit) if 6 * length >= limit => self.params.max_p / 4.0,
             _ => 0.0,
         }
     }
 
     /// The drop probability, p_zap.
-    fn probability(&self, hit: bool) -> f64 {
+    fn probability(&self, backlog: Backlog, hit: bool) -> f64 {
         let flows = 1.0 / self.estimate.frequency;
-        let load = (flows / self.many_flows).min(1.0);
-        let simple = self.by_length() * load * load;
-        match self.variant {
+        let load = (flows / self.params.many_flows).min(1.0);
+        let simple = self.by_length(backlog) * load * load;
+        match self.params.variant {
             SredForm::Full if hit => simple * (1.0 + flows),
             _ => simple,
         }
     }
 }
 
-impl QueueDiscipline for Sred {
-    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
+impl Aqm for Sred {
+    type Params = SredParams;
+
+    fn new(params: &SredParams, env: &LinkEnv) -> OneQueue<Self> {
+        let limit = params.limit.resolve(env.rate, env.base_rtt);
+        let sred = Sred { params: params.clone(), limit, estimate: Estimate::new(params) };
+        OneQueue::new(QueueLimit::new(params.limit, None, env), sred)
+    }
+
+    fn change(&mut self, new: Self, _: &mut Fifo, _: &mut Context<'_>) {
+        (self.limit, self.params) = (new.limit, new.params);
+        self.estimate.change(new.estimate);
+    }
+
+    fn enqueue(
+        &mut self,
+        fifo: &mut Fifo,
+        room: QueueLimit,
+        mut packet: Packet,
+        cx: &mut Context<'_>,
+    ) {
         let hit = self.estimate.update(&packet, cx);
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
+        let backlog = fifo.backlog();
+        if !room.admits(backlog, packet.size()) {
             cx.drop(packet, Reason::Overlimit);
             return;
         }
-        if hit.is_some_and(|hit| cx.random.uniform() < self.probability(hit)) {
-            if !(self.ecn && packet.ecn().is_capable()) {
-                cx.drop(packet, Reason::Sred);
-                return;
-            }
-            cx.mark(&mut packet, Reason::Sred);
+        if hit.is_some_and(|hit| cx.random.uniform() < self.probability(backlog, hit)) {
+            let Some(marked) = cx.signal(packet, self.params.ecn, Reason::Sred) else { return };
+            packet = marked;
         }
-        self.fifo.push(packet);
+        fifo.push(packet);
     }
 
-    fn dequeue(&mut self, _cx: &mut Context<'_>) -> Option<Packet> {
-        self.fifo.pop()
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
-    }
-
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+    fn observe(&self, fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
         see("hit_frequency", self.estimate.frequency);
-        see("drop_probability", self.probability(false));
+        see("drop_probability", self.probability(fifo.backlog(), false));
     }
 }
 
@@ -234,7 +213,7 @@ mod tests {
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{self, TestPacket, queue, seen};
+    use crate::testing::{self, TestPacket, env, queue, seen};
 
     const SRED: usize = Reason::Sred as usize;
     fn offer(queue: &mut Queue, packet: Packet) {
@@ -290,14 +269,11 @@ mod tests {
         assert!((frequency - 0.2625).abs() < 0.02, "{frequency}");
     }
 
-    /// The state machine with a queue of packets and a frequency of hits.
-    fn sred(packets: u32, frequency: f64, params: &SredParams) -> Sred {
-        let mut fifo = Fifo::default();
-        (0..packets).for_each(|flow| fifo.push(Packet::of_flow(flow)));
-        let mut estimate = Estimate::new(params);
-        estimate.frequency = frequency;
-        let SredParams { limit, variant, max_p, many_flows, ecn, .. } = *params;
-        Sred { fifo, limit, estimate, variant, max_p, many_flows, ecn }
+    /// The drop probability with a queue of packets and a frequency of hits.
+    fn probability(packets: u64, frequency: f64, params: &SredParams, hit: bool) -> f64 {
+        let mut sred = Sred::new(params, &env()).aqm;
+        sred.estimate.frequency = frequency;
+        sred.probability(Backlog { packets, bytes: 1500 * packets }, hit)
     }
 
     #[test]
@@ -309,7 +285,7 @@ mod tests {
             for (length, expected) in
                 [(0, 0.0), (9, 0.0), (10, 0.0375), (19, 0.0375), (20, 0.15), (59, 0.15)]
             {
-                assert_eq!(sred(length, 0.0, &params).probability(false), expected, "{length}");
+                assert_eq!(probability(length, 0.0, &params, false), expected, "{length}");
             }
         }
     }
@@ -322,11 +298,11 @@ mod tests {
             for (hit, variant, more) in
                 [(true, &simple, 1.0), (false, &full, 1.0), (true, &full, 1.0 + flows)]
             {
-                let p = sred(30, 1.0 / flows, variant).probability(hit);
+                let p = probability(30, 1.0 / flows, variant, hit);
                 assert!((p / (0.15 * factor * more) - 1.0).abs() < 1e-12, "{flows}, {hit}: {p}");
             }
         }
-        assert_eq!(sred(30, 1.0 / 1000.0, &simple).probability(true), 0.15);
+        assert_eq!(probability(30, 1.0 / 1000.0, &simple, true), 0.15);
     }
 
     /// Without any hits, as every packet is a flow of its own, max_p applies:

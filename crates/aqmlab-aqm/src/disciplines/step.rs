@@ -20,14 +20,15 @@
 //!    rate; on departure it is the packet's sojourn time. A threshold in length applies, on
 //!    departure, to the remaining queue.
 
-use alloc::{boxed::Box, string::String};
+use alloc::string::String;
 
 use aqmlab_core::{
     Component, Error, Limit, Packet, ParamType, Result, Span, Value, choices, params,
 };
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
+use crate::discipline::{Context, LinkEnv, OneMachine, Reason};
 use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 
 /// A queue length or a time in the queue.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -104,29 +105,34 @@ impl Component for StepParams {
     }
 }
 
-impl Discipline for StepParams {
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(Step {
-            fifo: Fifo::default(),
-            limit: self.limit.resolve(env.rate, env.base_rtt),
-            threshold: self.threshold(env),
-            mark_at: self.mark_at,
-            not_ect: self.not_ect,
-        })
-    }
+impl OneMachine for StepParams {
+    type Machine = OneQueue<Step>;
+}
 
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        let queue = queue.machine::<Step>();
-        queue.limit = self.limit.resolve(env.rate, env.base_rtt);
-        queue.threshold = self.threshold(env);
-        (queue.mark_at, queue.not_ect) = (self.mark_at, self.not_ect);
-        queue.fifo.trim(QueueLimit::new(self.limit, None, env), cx);
+/// The state machine: the parameters, with the threshold resolved.
+#[derive(Clone)]
+pub(crate) struct Step(StepParams);
+
+impl Step {
+    /// Returns the packet, marked or not, unless it is dropped.
+    fn signal(&self, fifo: &Fifo, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
+        let is_above = match self.0.threshold {
+            Threshold::Length(length) => fifo.backlog().exceeds(length),
+            Threshold::Delay(delay) => cx.now - packet.arrival() > delay,
+        };
+        let is_spared = !packet.ecn().is_capable() && self.0.not_ect == NotEct::Pass;
+        match is_above && !is_spared {
+            true => cx.signal(packet, true, Reason::Step),
+            false => Some(packet),
+        }
     }
 }
 
-impl StepParams {
-    fn threshold(&self, env: &LinkEnv) -> Threshold {
-        match (self.threshold, self.mark_at) {
+impl Aqm for Step {
+    type Params = StepParams;
+
+    fn new(params: &StepParams, env: &LinkEnv) -> OneQueue<Self> {
+        let threshold = match (params.threshold, params.mark_at) {
             (Threshold::Delay(delay), Moment::Enqueue) => {
                 Threshold::Length(Limit::Bytes(env.rate.bytes_in(delay)))
             }
@@ -134,73 +140,30 @@ impl StepParams {
                 Threshold::Length(length.resolve(env.rate, env.base_rtt))
             }
             (delay, Moment::Dequeue) => delay,
-        }
-    }
-}
-
-/// The state machine.
-#[derive(Clone)]
-struct Step {
-    fifo: Fifo,
-    limit: Limit,
-    threshold: Threshold,
-    mark_at: Moment,
-    not_ect: NotEct,
-}
-
-impl Step {
-    fn is_above(&self, packet: &Packet, cx: &Context<'_>) -> bool {
-        match self.threshold {
-            Threshold::Length(length) => self.fifo.backlog().exceeds(length),
-            Threshold::Delay(delay) => cx.now - packet.arrival() > delay,
-        }
-    }
-
-    /// Gives the packet back, marked or not, unless it is dropped.
-    fn signal(&self, mut packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
-        if self.is_above(&packet, cx) {
-            if packet.ecn().is_capable() {
-                cx.mark(&mut packet, Reason::Step);
-            } else if self.not_ect == NotEct::Drop {
-                cx.drop(packet, Reason::Step);
-                return None;
-            }
-        }
-        Some(packet)
-    }
-}
-
-impl QueueDiscipline for Step {
-    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
-            cx.drop(packet, Reason::Overlimit);
-            return;
-        }
-        let packet = match self.mark_at {
-            Moment::Enqueue => self.signal(packet, cx),
-            Moment::Dequeue => Some(packet),
         };
-        if let Some(packet) = packet {
-            self.fifo.push(packet);
+        let step = Step(StepParams { threshold, ..params.clone() });
+        OneQueue::new(QueueLimit::new(params.limit, None, env), step)
+    }
+
+    #[inline(always)]
+    fn admit(&mut self, fifo: &Fifo, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
+        match self.0.mark_at {
+            Moment::Enqueue => self.signal(fifo, packet, cx),
+            Moment::Dequeue => Some(packet),
         }
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
+    fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Context<'_>) -> Option<Packet> {
         loop {
-            let packet = self.fifo.pop()?;
-            let packet = match self.mark_at {
+            let packet = fifo.pop()?;
+            let packet = match self.0.mark_at {
                 Moment::Enqueue => Some(packet),
-                Moment::Dequeue => self.signal(packet, cx),
+                Moment::Dequeue => self.signal(fifo, packet, cx),
             };
             if packet.is_some() {
                 return packet;
             }
         }
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
     }
 }
 

@@ -6,16 +6,16 @@
 //! queues in the order of the old queues' numbers; the state of the discipline
 //! inside belongs to the queue and stays.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::vec::Vec;
 
-use aqmlab_core::{AnyComponent, Bytes, Limit, Packet, Span, Time};
+use aqmlab_core::{Bytes, Limit, Packet, Span, Time};
 
 pub(crate) mod drr;
 pub(crate) mod drr_plain;
 pub(crate) mod hash;
 pub(crate) mod sfqcodel_round_robin;
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
+use crate::discipline::{Backlog, Context, LinkEnv, Machine, QueueDiscipline, Reason};
 use crate::disciplines::codel::Source;
 use crate::disciplines::pie::linux::JIFFY;
 use crate::fifo::Fifo;
@@ -112,37 +112,22 @@ pub(crate) trait FlowScheduler: Clone + Send + 'static {
     fn clear(&mut self);
 }
 
-/// Parameters of a discipline that is an [`Fq`].
-pub(crate) trait FlowQueues: AnyComponent + Clone + 'static {
-    /// AQM inside each flow's queue.
-    type Aqm: FlowAqm;
-    /// Scheduler of the queues.
-    type Turns: FlowScheduler;
-    /// See [`Discipline::gives_signals`].
-    const GIVES_SIGNALS: bool = true;
-
+/// Parameters of a discipline that is an [`Fq`] with the AQM `I` in each flow's queue.
+pub(crate) trait FlowQueues<I: FlowAqm> {
     /// Returns the parameters on the link of `env`.
-    fn fq(&self, env: &LinkEnv) -> FqParams<'_, <Self::Aqm as FlowAqm>::Settings>;
+    fn fq(&self, env: &LinkEnv) -> FqParams<'_, I::Settings>;
 }
 
 /// Parameters that a running [`Fq`] cannot take.
 pub(crate) const FIXED: &[&str] = &["flows", "variant", "isolation", "hashing", "ways"];
 
-impl<P: FlowQueues> Discipline for P {
-    fn gives_signals(&self) -> bool {
-        P::GIVES_SIGNALS
+impl<P: FlowQueues<I>, I: FlowAqm, S: FlowScheduler> Machine<P> for Fq<I, S> {
+    fn new(params: &P, env: &LinkEnv) -> Self {
+        Fq::with(params.fq(env))
     }
 
-    fn fixed(&self) -> &'static [&'static str] {
-        FIXED
-    }
-
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(Fq::<P::Aqm, P::Turns>::new(self.fq(env)))
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        queue.machine::<Fq<P::Aqm, P::Turns>>().change(self.fq(env), cx);
+    fn change(&mut self, params: &P, env: &LinkEnv, cx: &mut Context<'_>) {
+        self.rewrite(params.fq(env), cx);
     }
 }
 
@@ -211,7 +196,7 @@ struct Timer {
 }
 
 impl<I: FlowAqm, S: FlowScheduler> Fq<I, S> {
-    pub fn new(params: FqParams<'_, I::Settings>) -> Self {
+    pub fn with(params: FqParams<'_, I::Settings>) -> Self {
         let FqParams { sharing, buckets, quantum, settings, limit, overflow, largest } = params;
         let bucket = || Bucket { fifo: Fifo::default(), inner: I::new(&settings), is_awake: false };
         let timer = I::period(&settings).map(|period| Timer {
@@ -399,7 +384,7 @@ impl<I: FlowAqm, S: FlowScheduler> Fq<I, S> {
     /// Writes other parameters; buckets, sharing and the largest packet stay. What a smaller limit
     /// has no room for is taken out as if it were sent, and dropped (Linux, fq_codel_change and
     /// fq_pie_change); where arriving packets steal room from the longest queue, it loses them.
-    pub fn change(&mut self, params: FqParams<'_, I::Settings>, cx: &mut Context<'_>) {
+    pub fn rewrite(&mut self, params: FqParams<'_, I::Settings>, cx: &mut Context<'_>) {
         self.classifier.set_perturb(params.sharing.hashing.perturb, cx.now);
         self.scheduler.set_quantum(params.quantum);
         if let (Some(timer), Some(period)) = (&mut self.timer, I::period(&params.settings)) {
@@ -543,7 +528,7 @@ mod tests {
 
     #[test]
     fn runs_of_the_timer_take_turns_with_the_buckets() {
-        let mut fq = Fq::<Counting, Drr>::new(FqParams {
+        let mut fq = Fq::<Counting, Drr>::with(FqParams {
             sharing: &Sharing::default(),
             buckets: 3,
             quantum: Bytes::new(1514),

@@ -5,9 +5,7 @@
 
 use aqmlab_aqm::registry::{PRESETS, entries};
 use aqmlab_aqm::{Backlog, Context, Discipline, LinkEnv, Queue, QueueConfig, QueueDiscipline};
-use aqmlab_core::{
-    AnyComponent, Ecn, Lookup, Packet, Rate, Result, Span, Stream, Table, Time, Value,
-};
+use aqmlab_core::{AnyComponent, Ecn, Packet, Rate, Result, Span, Stream, Table, Time, Value};
 use proptest::prelude::*;
 
 pub const LIMIT: u64 = 60;
@@ -200,7 +198,8 @@ impl Link<'_> {
     /// What the discipline shows of itself is a number, and probabilities are
     /// such (in the PIEs of Linux and of cable modems they may be above 1).
     fn check_state(&self) {
-        let is_open = self.name.contains("\"linux\"") || self.name.starts_with("docsis_pie");
+        let is_linux = self.name.split(' ').any(|setting| setting == "variant=linux");
+        let is_open = is_linux || self.name.starts_with("docsis_pie");
         let most = if is_open { f64::INFINITY } else { 1.0 };
         self.queue.observe(&mut |quantity, value| {
             assert!(value.is_finite(), "{}: {quantity} is {value}", self.name);
@@ -234,10 +233,9 @@ pub const LANES: usize = 24;
 
 /// Which packets share a queue, and so keep their order. A discipline that is
 /// not known here may divide packets by flow and by codepoint.
-pub fn lane(name: &str, settings: &[(String, String)], arrival: &Arrival) -> usize {
-    let is_any_ect = || settings.iter().any(|(_, text)| text == "any-ect");
-    match name {
-        "dualpi2" if is_any_ect() => usize::from(arrival.ecn != 0),
+pub fn lane(queue: &str, arrival: &Arrival) -> usize {
+    match name_of(queue) {
+        "dualpi2" if queue.contains("=any-ect") => usize::from(arrival.ecn != 0),
         "dualpi2" => usize::from(arrival.ecn & 1),
         name if name.contains("fq") || ["cake", "drr"].contains(&name) => arrival.flow as usize,
         name if SINGLE.contains(&name) => 0,
@@ -274,10 +272,12 @@ pub fn env() -> LinkEnv {
     LinkEnv::new(Rate::from_bps(10_000_000), Span::from_millis(100))
 }
 
-pub fn link<'a>(name: &'a str, shapes: bool, discipline: Box<dyn QueueDiscipline>) -> Link<'a> {
+/// Returns a link behind this discipline. `queue` are its settings.
+pub fn link(queue: &str, discipline: Box<dyn QueueDiscipline>) -> Link<'_> {
     Link {
-        name,
-        shapes,
+        name: queue,
+        // A discipline with these settings holds packets back.
+        shapes: ["bandwidth=", "autorate_ingress="].iter().any(|key| queue.contains(key)),
         passes: false,
         limit: LIMIT,
         queue: Queue::new(discipline, Stream::for_component(1, 0, "property")),
@@ -288,78 +288,77 @@ pub fn link<'a>(name: &'a str, shapes: bool, discipline: Box<dyn QueueDiscipline
     }
 }
 
-pub fn config(name: &str, settings: &[(String, String)]) -> QueueConfig {
-    try_config(name, settings).unwrap()
+/// Returns a link behind the queue with these settings.
+pub fn link_to(queue: &str) -> Link<'_> {
+    link(queue, config(queue).build_checked(&env()))
 }
 
-pub fn try_config(name: &str, settings: &[(String, String)]) -> Result<QueueConfig> {
+/// Reads settings of a queue: `pie limit=60p delay=rate`. The last value of a key counts.
+pub fn try_config(queue: &str) -> Result<QueueConfig> {
+    let (name, settings) = queue.split_once(' ').unwrap_or((queue, ""));
     let mut table = Table::new();
     table.insert("discipline", name.into());
-    for (key, text) in settings {
-        table.insert(key.clone(), text.as_str().into());
+    for (key, text) in settings.split_whitespace().filter_map(|setting| setting.split_once('=')) {
+        table.insert(key, text.into());
     }
     QueueConfig::read(&Value::Table(table))
 }
 
-/// Whether a discipline with these settings holds packets back.
-pub fn shapes(settings: &[(String, String)]) -> bool {
-    settings.iter().any(|(key, _)| ["bandwidth", "autorate_ingress"].contains(&key.as_str()))
+pub fn config(queue: &str) -> QueueConfig {
+    try_config(queue).unwrap_or_else(|error| panic!("{queue}: {error}"))
+}
+
+/// Returns the discipline or preset of these settings.
+pub fn name_of(queue: &str) -> &str {
+    queue.split(' ').next().unwrap_or(queue)
 }
 
 /// All disciplines and presets, each with its plain settings and with every
 /// switch and every named choice set to each of its values in turn.
-pub fn variants() -> Vec<(&'static str, Vec<(String, String)>)> {
-    let limit = ("limit".to_string(), format!("{LIMIT}p"));
+pub fn variants() -> Vec<String> {
     let mut all = Vec::new();
     for entry in entries() {
-        all.push((entry.name, vec![limit.clone()]));
+        all.push(entry.name.to_string());
         for spec in &entry.params {
-            for choice in
-                spec.choices.iter().filter(|choice| Some(**choice) != spec.default.as_deref())
-            {
-                let setting = (spec.name.to_string(), choice.to_string());
-                let mut settings = vec![limit.clone(), setting];
-                if (entry.name, spec.name) == ("dualpi2", "drop_early") {
-                    // Only Linux has it.
-                    settings.push(("variant".to_string(), "linux".to_string()));
-                }
-                all.push((entry.name, settings));
+            let is_other = |choice: &&&str| Some(**choice) != spec.default.as_deref();
+            for choice in spec.choices.iter().filter(is_other) {
+                // Only Linux has it.
+                let is_linux = (entry.name, spec.name) == ("dualpi2", "drop_early");
+                let variant = if is_linux { " variant=linux" } else { "" };
+                all.push(format!("{} {}={choice}{variant}", entry.name, spec.name));
             }
         }
     }
     // What a plain setting of one switch does not reach.
-    let mut together: Vec<(&str, &[(&str, &str)])> = vec![
-        ("choke", &[("candidates", "auto")]),
-        ("red", &[("adaptive", "feng"), ("min_threshold", "auto"), ("ecn", "true")]),
-        ("red", &[("mark_p", "0.3"), ("ecn", "true"), ("weight", "auto")]),
-        ("red_linux", &[("ecn", "true"), ("harddrop", "true"), ("adaptive", "true")]),
-        ("sfq", &[("depth", "7"), ("headdrop", "true")]),
-        ("sfq", &[("divisor", "3"), ("flows", "2"), ("depth", "9")]),
-        ("sfq", &[("perturb", "5ms"), ("divisor", "4"), ("depth", "20")]),
-        ("pie", &[("activation", "0.3"), ("delay", "rate"), ("dq_threshold", "3kb")]),
-        ("docsis_pie", &[("peak_rate", "30mbit"), ("sustained_rate", "8mbit")]),
-        ("codel_dt", &[("delay", "shaper"), ("peak_rate", "30mbit"), ("access_delay", "6ms")]),
-        ("dualpi2", &[("step", "1ms"), ("th_len", "0"), ("scheduler", "ts-fifo")]),
-        ("dualpi2", &[("variant", "linux"), ("step_packets", "5"), ("min_qlen_step", "2")]),
-        ("cobalt", &[("variant", "linux"), ("ecn", "false")]),
-        ("cake", &[("bandwidth", "7mbit"), ("perturb", "5ms")]),
-        ("cake", &[("hashing", "set-associative"), ("perturb", "5ms"), ("flows", "64")]),
-        ("cake", &[("bandwidth", "7mbit"), ("diffserv", "diffserv4"), ("ingress", "true")]),
-        (
-            "cake",
-            &[("bandwidth", "30mbit"), ("diffserv", "diffserv8"), ("link_layer", "pppoe-ptm")],
-        ),
-        ("cake", &[("bandwidth", "1mbit"), ("diffserv", "precedence"), ("overhead", "-64b")]),
+    let together = [
+        "choke candidates=auto",
+        "red adaptive=feng min_threshold=auto ecn=true",
+        "red mark_p=0.3 ecn=true weight=auto",
+        "red_linux ecn=true harddrop=true adaptive=true",
+        "sfq depth=7 headdrop=true",
+        "sfq divisor=3 flows=2 depth=9",
+        "sfq perturb=5ms divisor=4 depth=20",
+        "pie activation=0.3 delay=rate dq_threshold=3kb",
+        "docsis_pie peak_rate=30mbit sustained_rate=8mbit",
+        "codel_dt delay=shaper peak_rate=30mbit access_delay=6ms",
+        "dualpi2 step=1ms th_len=0 scheduler=ts-fifo",
+        "dualpi2 variant=linux step_packets=5 min_qlen_step=2",
+        "cobalt variant=linux ecn=false",
+        "cake bandwidth=7mbit perturb=5ms",
+        "cake hashing=set-associative perturb=5ms flows=64",
+        "cake bandwidth=7mbit diffserv=diffserv4 ingress=true",
+        "cake bandwidth=30mbit diffserv=diffserv8 link_layer=pppoe-ptm",
+        "cake bandwidth=1mbit diffserv=precedence overhead=-64b",
+        "fq_codel perturb=5ms flows=3",
+        "fq_pie perturb=5ms flows=3",
+        "fq_cobalt perturb=5ms flows=3",
+        "sfq_codel perturb=5ms flows=3",
+        "sfq_pie perturb=5ms flows=3",
+        "drr perturb=5ms flows=3",
     ];
-    for name in ["fq_codel", "fq_pie", "fq_cobalt", "sfq_codel", "sfq_pie", "drr"] {
-        together.push((name, &[("perturb", "5ms"), ("flows", "3")]));
-    }
-    for (name, settings) in together {
-        let settings = settings.iter().map(|(key, text)| (key.to_string(), text.to_string()));
-        all.push((name, std::iter::once(limit.clone()).chain(settings).collect()));
-    }
-    all.extend(PRESETS.iter().map(|preset| (preset.name, vec![limit.clone()])));
-    all
+    all.extend(together.map(String::from));
+    all.extend(PRESETS.iter().map(|preset| preset.name.to_string()));
+    all.iter().map(|queue| format!("{queue} limit={LIMIT}p")).collect()
 }
 
 /// A discipline of the catalogue as if it were not in it.
@@ -393,16 +392,9 @@ impl Discipline for AsCustom {
     }
 }
 
-impl Lookup<dyn Discipline> for AsCustom {
-    fn find(&self, _name: &str) -> Result<Option<Box<dyn Discipline>>> {
-        Ok(Some(Box::new(self.clone())))
-    }
-}
-
 /// The same discipline as if it were not in the catalogue.
 pub fn adapted_config(config: &QueueConfig) -> QueueConfig {
-    let adapted = AsCustom(config.clone());
-    let adapted = QueueConfig::read_with(&"adapted".into(), &adapted).unwrap();
+    let adapted = QueueConfig::new(Box::new(AsCustom(config.clone())));
     assert!(!adapted.is_built_in());
     adapted
 }

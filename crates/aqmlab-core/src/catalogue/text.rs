@@ -11,12 +11,8 @@ use crate::words::{Dialect, Line, Said, Settings, Trouble, Word, apply, say, und
 struct Configured<'a, K: ?Sized>(&'a mut Config<K>);
 
 impl<K: Kind + ?Sized> Settings for Configured<'_, K> {
-    fn keys(&self) -> Vec<String> {
-        self.0.settings().into_iter().map(|(key, _)| key.to_string()).collect()
-    }
-    fn get(&self, key: &str) -> Option<String> {
-        let found = self.0.settings().into_iter().find(|(name, _)| *name == key);
-        found.map(|(_, value)| value.to_string())
+    fn values(&self) -> Vec<(&str, Value)> {
+        self.0.settings()
     }
     fn put(&mut self, key: &str, text: &str) -> Result<()> {
         let is_here = self.0.is_built_in();

@@ -83,21 +83,6 @@ fn means_are_those_of_the_closed_forms() {
     }
 }
 
-/// Hill's estimator over the largest 5 % gives the shape of the tail, with a
-/// standard error of 1/sqrt(1000).
-#[test]
-fn a_pareto_tail_has_its_shape() {
-    for (text, shape) in [("pareto(shape=1.5, scale=1)", 1.5), ("pareto(shape=1.1, scale=1)", 1.1)]
-    {
-        let mut sample = sample(text, 4);
-        sample.sort_unstable_by(|a, b| b.total_cmp(a));
-        let top = N / 20;
-        let logs: f64 = sample[..top].iter().map(|x| libm::log(x / sample[top])).sum();
-        let estimate = top as f64 / logs;
-        assert!((estimate / shape - 1.0).abs() < 3.0 / (top as f64).sqrt(), "{text}: {estimate}");
-    }
-}
-
 /// E min(X, c) of a Pareto law is the integral of its tail up to c.
 #[test]
 fn a_cap_cuts() {

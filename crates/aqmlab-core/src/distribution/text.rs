@@ -52,10 +52,7 @@ fn arguments_of(text: &str) -> Value {
 fn of_law<T: Measure>(name: &str, arguments: &Value) -> Result<Distribution<T>> {
     match name {
         "constant" => single::<T>(arguments).map(Distribution::constant),
-        "exponential" => {
-            let mean = single::<T>(arguments)?;
-            Ok(with_text(Law::Exponential(mean.to_base()), name, &mean.to_text()))
-        }
+        "exponential" => single::<T>(arguments).map(Distribution::exponential),
         "uniform" => {
             let ends = items::<T>(arguments)?;
             let [low, high] = ends[..] else {
@@ -87,20 +84,28 @@ fn of_law<T: Measure>(name: &str, arguments: &Value) -> Result<Distribution<T>> 
 
 fn of_extreme<T: Measure>(table: &Table) -> Result<Distribution<T>> {
     table.only(["location", "scale", "cap"])?;
-    let number = |key: &str| -> Result<Option<T>> {
-        table.get(key).map(read_value::<T>).transpose().map_err(|error| error.at(key))
-    };
-    let missing = |key: &str| Error::new(format!("the key `{key}` is missing"));
-    let location = number("location")?.ok_or_else(|| missing("location"))?;
-    let cap = number("cap")?;
-    let scale = table.get("scale").ok_or_else(|| missing("scale"))?;
-    let scale = T::read_spread(scale).map_err(|error| error.at("scale"))?;
-    let mut text = format!("location={}, scale={}", location.to_text(), T::spread_to_text(scale));
-    if let Some(cap) = cap {
-        text.push_str(&format!(", cap={}", cap.to_text()));
-    }
-    let law = Law::Extreme { location: location.to_base(), scale };
-    Ok(Distribution::new(law, cap.map(T::to_base), format!("extreme({text})")))
+    let location = required(table, "location", read_value::<T>)?;
+    let scale = required(table, "scale", T::read_spread)?;
+    let text = format!("location={}, scale={}", location.to_text(), T::spread_to_text(scale));
+    capped(Law::Extreme { location: location.to_base(), scale }, "extreme", &text, table)
+}
+
+/// Reads the value of a key, if it is there.
+fn optional<V>(table: &Table, key: &str, read: fn(&Value) -> Result<V>) -> Result<Option<V>> {
+    table.get(key).map(read).transpose().map_err(|error| error.at(key))
+}
+
+/// Reads the value of a key that must be there.
+fn required<V>(table: &Table, key: &str, read: fn(&Value) -> Result<V>) -> Result<V> {
+    let missing = || Error::new(format!("the key `{key}` is missing"));
+    optional(table, key, read)?.ok_or_else(missing)
+}
+
+/// Returns a distribution with the cap of its table.
+fn capped<T: Measure>(law: Law, name: &str, text: &str, table: &Table) -> Result<Distribution<T>> {
+    let cap = optional(table, "cap", read_value::<T>)?;
+    let shown = cap.map(|cap| format!(", cap={}", cap.to_text())).unwrap_or_default();
+    Ok(Distribution::new(law, cap.map(T::to_base), format!("{name}({text}{shown})")))
 }
 
 fn with_text<T: Measure>(law: Law, name: &str, arguments: &str) -> Distribution<T> {
@@ -152,12 +157,8 @@ fn of_shape<T: Measure>(name: &str, table: &Table) -> Result<Distribution<T>> {
         _ => ["shape", "scale"],
     };
     table.only([shape_key, scale_key, "mean", "cap"])?;
-    let number = |key: &str| -> Result<Option<T>> {
-        table.get(key).map(read_value::<T>).transpose().map_err(|error| error.at(key))
-    };
-    let missing = |key: &str| Error::new(format!("the key `{key}` is missing"));
-    let shape = table.get(shape_key).ok_or_else(|| missing(shape_key))?;
-    let shape = read_value::<f64>(shape).map_err(|error| error.at(shape_key))?;
+    let number = |key: &str| optional(table, key, read_value::<T>);
+    let shape = required(table, shape_key, read_value::<f64>)?;
     // So flat a law has values beyond all numbers.
     if !(0.05..=100.0).contains(&shape) {
         return Err(Error::not_allowed(shape, "0.05 to 100").at(shape_key));
@@ -182,10 +183,6 @@ fn of_shape<T: Measure>(name: &str, table: &Table) -> Result<Distribution<T>> {
     if given.to_base() <= 0.0 {
         return Err(Error::not_allowed(given.to_text(), "more than 0").at(key));
     }
-    let cap = number("cap")?;
-    let mut text = format!("{name}({shape_key}={shape}, {key}={}", given.to_text());
-    if let Some(cap) = cap {
-        text.push_str(&format!(", cap={}", cap.to_text()));
-    }
-    Ok(Distribution::new(law, cap.map(T::to_base), text + ")"))
+    let text = format!("{shape_key}={shape}, {key}={}", given.to_text());
+    capped(law, name, &text, table)
 }

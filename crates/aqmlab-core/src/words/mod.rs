@@ -199,16 +199,23 @@ pub enum Effect {
 
 /// Parameters by their names.
 pub trait Settings {
-    /// Returns the names, in order.
-    fn keys(&self) -> Vec<String>;
-    /// Returns the value of a parameter in text form.
-    fn get(&self, key: &str) -> Option<String>;
+    /// Returns names and values, in order.
+    fn values(&self) -> Vec<(&str, Value)>;
     /// Sets a parameter from its text form.
     ///
     /// # Errors
     /// Returns an error if the key is unknown, or the value has the wrong type or is out of range.
     fn put(&mut self, key: &str, text: &str) -> Result<()>;
 
+    /// Returns the names, in order.
+    fn keys(&self) -> Vec<String> {
+        self.values().into_iter().map(|(key, _)| key.to_string()).collect()
+    }
+    /// Returns the value of a parameter in text form.
+    fn get(&self, key: &str) -> Option<String> {
+        let found = self.values().into_iter().find(|(name, _)| *name == key);
+        found.map(|(_, value)| value.to_string())
+    }
     /// Returns true if the parameter is a switch.
     fn is_switch(&self, key: &str) -> bool {
         self.get(key).is_some_and(|text| text == "true" || text == "false")
@@ -216,12 +223,8 @@ pub trait Settings {
 }
 
 impl<T: Params> Settings for T {
-    fn keys(&self) -> Vec<String> {
-        self.entries().into_iter().map(|(key, _)| key.to_string()).collect()
-    }
-    fn get(&self, key: &str) -> Option<String> {
-        let found = self.entries().into_iter().find(|(name, _)| *name == key);
-        found.map(|(_, value)| value.to_string())
+    fn values(&self) -> Vec<(&str, Value)> {
+        self.entries()
     }
     fn put(&mut self, key: &str, text: &str) -> Result<()> {
         self.set(key, &Value::from(text))

@@ -132,18 +132,7 @@ fn words_of_the_size_on_the_wire_add_up_as_in_tc() {
 }
 
 #[test]
-fn what_is_printed_reads_back() {
-    for text in [
-        "",
-        "target 2ms limit 50 alpha 3 ecn",
-        "target=1ns limit=3bdp alpha=0.3 drop_head",
-        "docsis ether-vlan",
-        "pppoa-vcmux overhead=300 noatm",
-    ] {
-        let params = read(text);
-        let said = say_params(&params);
-        assert_eq!(Example::parse(&said.text().as_str().into()).unwrap(), params, "{said:?}");
-    }
+fn what_has_no_word_is_left_out() {
     let said = say_params(&read("target=1ns drop_head limit 50"));
     let left_out: Vec<&str> = said.left_out.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(

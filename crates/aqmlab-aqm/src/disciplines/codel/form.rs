@@ -1,6 +1,9 @@
 //! Differences between the variants of CoDel.
+//!
+//! # Sources
+//! RFC 8289, section 5.5; for the others see [`codel`](crate::disciplines::codel).
 
-use super::{CodelForm, linux, ns2, rfc8289};
+use super::CodelForm;
 
 /// The decisions that the variants differ in; each has one in its file.
 #[derive(Clone, Copy, Debug)]
@@ -63,11 +66,51 @@ pub(super) struct Recall<'a> {
 impl CodelForm {
     pub(super) fn form(self) -> Variant {
         match self {
-            CodelForm::Rfc8289 => rfc8289::FORM,
-            CodelForm::NoRecall => rfc8289::WITHOUT_RECALL,
-            CodelForm::Linux => linux::FORM,
-            CodelForm::Ns2Of2012 => ns2::OF_2012,
-            CodelForm::Ns2Of2013 => ns2::OF_2013,
+            CodelForm::Rfc8289 => RFC_8289,
+            // Not used by any implementation: shows the effect of the recall.
+            CodelForm::NoRecall => Variant { recall: |_| None, ..RFC_8289 },
+            // Another clock and another root.
+            CodelForm::Linux => {
+                Variant { clock: Clock::Units, later_than: true, root: Root::Estimate, ..RFC_8289 }
+            }
+            // Both of ns-2 learn the largest packet from those that leave.
+            CodelForm::Ns2Of2012 => Variant {
+                learns: true,
+                recall: |last| (last.count > 1 && (last.left_within)(16.0)).then(|| last.count - 1),
+                ..RFC_8289
+            },
+            CodelForm::Ns2Of2013 => Variant {
+                learns: true,
+                shorter_wait: Some(8.0),
+                counts: DropCounting::IfNextIsLate,
+                recall: recalled_by_ns2,
+                ..RFC_8289
+            },
         }
     }
+}
+
+/// The pseudo-code of the RFC.
+const RFC_8289: Variant = Variant {
+    clock: Clock::Seconds,
+    learns: false,
+    later_than: false,
+    shorter_wait: None,
+    root: Root::Exact,
+    counts: DropCounting::Always,
+    recall: recalled,
+};
+
+/// Section 5.5: by how much the count grew in the last dropping state.
+fn recalled(last: &Recall<'_>) -> Option<u32> {
+    let delta = last.count.wrapping_sub(last.last_count);
+    (delta > 1 && (last.left_within)(16.0)).then_some(delta)
+}
+
+/// ns-2 of 2013: two less, and a high count decays, but in a bucket of sfqCoDel.
+fn recalled_by_ns2(last: &Recall<'_>) -> Option<u32> {
+    (last.count > 2 && (last.left_within)(8.0)).then(|| match last.count - 2 {
+        high if high > 126 && !last.bucket => (0.9844 * f64::from(high + 2)) as u32,
+        low => low,
+    })
 }

@@ -1,10 +1,4 @@
-//! Linux's CoDel: the RFC's with another clock and another root.
-
-use super::form::{Clock, Root, Variant};
-use super::rfc8289;
-
-pub(super) const FORM: Variant =
-    Variant { clock: Clock::Units, later_than: true, root: Root::Estimate, ..rfc8289::FORM };
+//! Arithmetic of Linux's CoDel.
 
 /// One Newton step towards 1/sqrt(count), in units of 2^-16, with 32 bits as
 /// there.

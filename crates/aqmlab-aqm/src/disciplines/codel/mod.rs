@@ -5,8 +5,7 @@
 //! in the queue has stayed above `target` for `interval`, and then again at
 //! times that come closer with the square root of the number of drops.
 //!
-//! The state machine is in `state.rs`; what the variants do differently, in a
-//! file for each family of them.
+//! The state machine is in `state.rs`; what the variants do differently, in `form.rs`.
 //!
 //! # Sources
 //! - RFC 8289, sections 5.2 to 5.6 (the pseudo-code).
@@ -19,18 +18,17 @@
 //! # Differences
 //! 1. `variant = no-recall` is not used by any implementation: it shows the effect of the recall.
 
-use alloc::{boxed::Box, format, vec::Vec};
+use alloc::{format, vec::Vec};
 
 use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Component, Limit, Packet, Rate, Span, choices, params};
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline};
+use crate::discipline::{Context, LinkEnv, Note, OneMachine};
 use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 
 mod form;
 mod linux;
-mod ns2;
-mod rfc8289;
 mod state;
 
 pub(crate) use state::{CodelSettings, CodelState, Source};
@@ -103,34 +101,9 @@ impl Component for CodelParams {
     const SUMMARY: &'static str = "controlled delay: drops at dequeue while the delay stays high";
 }
 
-impl Discipline for CodelParams {
-    fn fixed(&self) -> &'static [&'static str] {
-        &["variant"]
-    }
-
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        let law = CodelSettings::new(self, env);
-        Box::new(Codel {
-            fifo: Fifo::default(),
-            room: QueueLimit::new(self.limit, self.byte_limit, env),
-            state: CodelState::new(&law),
-            largest: law.smallest_backlog,
-            law,
-            sojourn: Span::ZERO,
-            longest: Span::ZERO,
-            target: self.target,
-            link_rate: env.rate,
-        })
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        // Linux, codel_change: a smaller limit drops from the head.
-        let queue = queue.machine::<Codel>();
-        queue.law = CodelSettings::new(self, env);
-        queue.room = QueueLimit::new(self.limit, self.byte_limit, env);
-        (queue.target, queue.link_rate) = (self.target, env.rate);
-        queue.fifo.trim(queue.room, cx);
-    }
+impl OneMachine for CodelParams {
+    type Machine = OneQueue<Codel>;
+    const FIXED: &'static [&'static str] = &["variant"];
 }
 
 /// What a reader has to know where a full packet takes longer than the target
@@ -150,9 +123,7 @@ pub(crate) fn target_below_packet(target: Span, largest: u64, rate: Rate) -> Opt
 
 /// CoDel over one queue.
 #[derive(Clone)]
-struct Codel {
-    fifo: Fifo,
-    room: QueueLimit,
+pub(crate) struct Codel {
     law: CodelSettings,
     state: CodelState,
     largest: u64,
@@ -184,24 +155,44 @@ impl Source for Single<'_> {
     }
 }
 
-impl QueueDiscipline for Codel {
-    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
-        self.fifo.push_within(self.room, packet, cx);
+impl Aqm for Codel {
+    type Params = CodelParams;
+
+    fn new(params: &CodelParams, env: &LinkEnv) -> OneQueue<Self> {
+        let law = CodelSettings::new(params, env);
+        let codel = Codel {
+            state: CodelState::new(&law),
+            largest: law.smallest_backlog,
+            law,
+            sojourn: Span::ZERO,
+            longest: Span::ZERO,
+            target: params.target,
+            link_rate: env.rate,
+        };
+        OneQueue::new(QueueLimit::new(params.limit, params.byte_limit, env), codel)
     }
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
-        let mut source = Single { fifo: &mut self.fifo, largest: &mut self.largest };
+
+    fn change(&mut self, new: Self, _: &mut Fifo, _: &mut Context<'_>) {
+        (self.law, self.target, self.link_rate) = (new.law, new.target, new.link_rate);
+    }
+
+    fn enqueue(&mut self, fifo: &mut Fifo, room: QueueLimit, packet: Packet, cx: &mut Context<'_>) {
+        fifo.push_within(room, packet, cx);
+    }
+
+    fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Context<'_>) -> Option<Packet> {
+        let mut source = Single { fifo, largest: &mut self.largest };
         let packet = self.state.dequeue(&self.law, &mut source, cx);
         self.sojourn = packet.as_ref().map_or(Span::ZERO, |packet| cx.now - packet.arrival());
         self.longest = self.longest.max(self.sojourn);
         packet
     }
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
-    }
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+
+    fn observe(&self, _fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
         self.state.observe(see);
         see("sojourn", self.sojourn.as_secs_f64());
     }
+
     fn notes(&self) -> Vec<Note> {
         let note = target_below_packet(self.target, self.largest, self.link_rate);
         note.filter(|_| self.longest > self.target).into_iter().collect()

@@ -304,7 +304,7 @@ mod tests {
             let mut machine =
                 DualPi2Linux::new(&DualPi2Params { drop_overload, ..linux() }, &env());
             machine.controller.probability = ONE;
-            let mut queue = queue_of(machine);
+            let mut queue = queue_of(1, machine);
             fill(&mut queue, 10, Ecn::Ect1);
             while queue.dequeue(Time::ZERO).is_some() {}
             queue.take_dropped(|_, _| ());

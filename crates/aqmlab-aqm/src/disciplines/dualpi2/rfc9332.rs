@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn the_update_takes_the_older_head_and_stays_within_its_bounds() {
-        let mut queue = queue_of(with(|_| ()));
+        let mut queue = queue_of(1, with(|_| ()));
         queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO + Span::from_millis(10));
         queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO + Span::from_millis(12));
         let base = |queue: &Queue| seen(queue, "base_probability");
@@ -315,7 +315,7 @@ mod tests {
     fn at(base: f64, change: impl FnOnce(&mut DualPi2Params)) -> Queue {
         let mut dualpi2 = with(change);
         dualpi2.signals.base = base;
-        queue_of(dualpi2)
+        queue_of(1, dualpi2)
     }
 
     #[test]
@@ -354,7 +354,7 @@ mod tests {
 
     /// Marks of ten L4S packets that arrive together and leave together after `wait`.
     fn marked(dualpi2: DualPi2Rfc, wait: Span) -> Vec<bool> {
-        let mut queue = queue_of(dualpi2);
+        let mut queue = queue_of(1, dualpi2);
         fill(&mut queue, 10, Ecn::Ect1);
         let leave = std::iter::from_fn(|| queue.dequeue(Time::ZERO + wait));
         let marks = leave.map(|packet| packet.ecn() == Ecn::Ce).collect();
@@ -391,12 +391,12 @@ mod tests {
     fn a_buffer_of_250_ms_keeps_room_for_a_full_packet() {
         // 10 Mbit/s: 312 500 bytes. 207 packets of 1500 bytes leave 2000, room
         // for one of 1514; 208 do not.
-        let mut queue = queue_of(with(|_| ()));
+        let mut queue = queue_of(1, with(|_| ()));
         fill(&mut queue, 300, Ecn::NotEct);
         assert_eq!(queue.backlog().packets, 208);
         for (bytes, packets) in [(3013, 1), (3014, 2)] {
             let limit = Some(Limit::Bytes(Bytes::new(bytes)));
-            let mut queue = queue_of(with(|params| params.limit = limit));
+            let mut queue = queue_of(1, with(|params| params.limit = limit));
             fill(&mut queue, 5, Ecn::NotEct);
             assert_eq!(queue.backlog().packets, packets, "{bytes}");
         }

@@ -23,9 +23,10 @@ use alloc::vec::Vec;
 
 use aqmlab_core::{Limit, Packet, Span, Time, math};
 
-use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason};
+use crate::discipline::{Context, LinkEnv, Note, Reason};
 use crate::disciplines::pie::{DelaySource, Memory, PieArithmetic, PieParams, no_rate_sample};
 use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 
 /// Probability 1.
 const ONE: u64 = u64::MAX >> 8;
@@ -323,8 +324,6 @@ impl PieState {
 /// The state machine of one queue.
 #[derive(Clone)]
 pub(crate) struct PieLinux {
-    fifo: Fifo,
-    room: QueueLimit,
     settings: PieSettings,
     state: PieState,
     next_update: Time,
@@ -336,12 +335,12 @@ pub(crate) struct PieLinux {
     updates: u64,
 }
 
-impl PieLinux {
-    pub fn new(params: &PieParams, env: &LinkEnv) -> Self {
+impl Aqm for PieLinux {
+    type Params = PieParams;
+
+    fn new(params: &PieParams, env: &LinkEnv) -> OneQueue<Self> {
         let settings = PieSettings::of_linux(params, env);
-        PieLinux {
-            fifo: Fifo::default(),
-            room: QueueLimit::new(params.limit, params.byte_limit, env),
+        let pie = PieLinux {
             state: PieState::new(&settings),
             next_update: Time::ZERO + settings.update_period,
             settings,
@@ -350,42 +349,34 @@ impl PieLinux {
             memory: Memory::default(),
             above_one: 0,
             updates: 0,
-        }
+        };
+        OneQueue::new(QueueLimit::new(params.limit, params.byte_limit, env), pie)
     }
 
-    pub fn change(&mut self, params: &PieParams, env: &LinkEnv, cx: &mut Context<'_>) {
-        self.settings = PieSettings::of_linux(params, env);
-        self.room = QueueLimit::new(params.limit, params.byte_limit, env);
-        self.params = params.clone();
-        self.env = *env;
-        self.fifo.trim(self.room, cx);
+    fn change(&mut self, new: Self, _: &mut Fifo, _: &mut Context<'_>) {
+        (self.settings, self.params, self.env) = (new.settings, new.params, new.env);
     }
-}
 
-impl QueueDiscipline for PieLinux {
-    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
-        if !self.room.admits(self.fifo.backlog(), packet.size()) {
-            self.state.refused();
-            cx.drop(packet, Reason::Overlimit);
-            return;
-        }
+    fn admit(&mut self, fifo: &Fifo, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
         let before = packet.ecn();
-        match self.state.admit(&self.settings, packet, self.fifo.backlog().bytes, cx) {
-            Some(packet) => {
-                self.memory.marks += u64::from(packet.ecn() != before);
-                self.fifo.push(packet);
-            }
-            None => {
-                let is_capable = self.settings.ecn && before.is_capable();
-                self.memory.ecn_drops += u64::from(is_capable);
-            }
-        }
+        let packet = self.state.admit(&self.settings, packet, fifo.backlog().bytes, cx);
+        let Some(packet) = packet else {
+            let is_capable = self.settings.ecn && before.is_capable();
+            self.memory.ecn_drops += u64::from(is_capable);
+            return None;
+        };
+        self.memory.marks += u64::from(packet.ecn() != before);
+        Some(packet)
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
-        let packet = self.fifo.pop()?;
+    fn refused(&mut self) {
+        self.state.refused();
+    }
+
+    fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Context<'_>) -> Option<Packet> {
+        let packet = fifo.pop()?;
         self.memory.longest = self.memory.longest.max(cx.now - packet.arrival());
-        self.state.departed(&self.settings, &packet, self.fifo.backlog().bytes, cx.now);
+        self.state.departed(&self.settings, &packet, fifo.backlog().bytes, cx.now);
         Some(packet)
     }
 
@@ -393,18 +384,14 @@ impl QueueDiscipline for PieLinux {
         Some(self.next_update)
     }
 
-    fn on_wakeup(&mut self, _cx: &mut Context<'_>) {
+    fn on_wakeup(&mut self, fifo: &Fifo, _cx: &mut Context<'_>) {
         self.next_update += self.settings.update_period;
-        self.state.update(&self.settings, self.fifo.backlog().bytes);
+        self.state.update(&self.settings, fifo.backlog().bytes);
         self.updates += 1;
         self.above_one += u64::from(self.state.probability > ONE);
     }
 
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
-    }
-
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+    fn observe(&self, _fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
         let seconds = |ticks: u64| ticks as f64 / TICKS_PER_SEC as f64;
         see("drop_probability", self.state.probability());
         see("delay_estimate", seconds(self.state.delay));
@@ -439,11 +426,10 @@ impl QueueDiscipline for PieLinux {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Bytes, Ecn, Stream};
+    use aqmlab_core::{Bytes, Ecn};
 
     use super::*;
-    use crate::queue::Queue;
-    use crate::testing::{self, TestPacket, at, env, ids, queue_of};
+    use crate::testing::{TestPacket, at, env, ids, queue_of};
 
     fn settings(change: impl FnOnce(&mut PieParams)) -> PieSettings {
         let mut params = PieParams { variant: PieArithmetic::Linux, ..PieParams::default() };
@@ -497,56 +483,10 @@ mod tests {
     fn updates_come_in_whole_jiffies() {
         for (micros, millis) in [(1, 1), (1000, 1), (1001, 2), (15_000, 15)] {
             let params = PieParams { tupdate: Span::from_micros(micros), ..PieParams::default() };
-            let mut queue = queue_of(PieLinux::new(&params, &env()));
+            let mut queue = queue_of(1, PieLinux::new(&params, &env()));
             queue.on_wakeup(at(millis));
             assert_eq!(queue.next_wakeup(), Some(at(2 * millis)), "{micros} us");
         }
-    }
-
-    /// The probability, as a part of 1, after an update at a steady delay.
-    fn after(probability: f64, millis: u64) -> f64 {
-        let settings = settings(|_| ());
-        let mut state = PieState::new(&settings);
-        state.probability = (probability * ONE as f64) as u64;
-        state.delay = ticks(Span::from_millis(millis));
-        state.old_delay = state.delay;
-        state.update(&settings, 15_000);
-        state.probability as f64 / ONE as f64
-    }
-
-    #[test]
-    fn steps_are_capped_and_long_delays_add_two_percent() {
-        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-7, "{a} instead of {b}");
-        close(after(0.5, 115), 0.5 + 0.125 * 0.1);
-        // 1/8 * 235 ms is more than 0.02, and 250 ms are not yet too long.
-        close(after(0.5, 250), 0.5 + 0.02);
-        close(after(0.5, 251), 0.5 + 0.02 + 0.02);
-        // No cap below 0.1, but an eighth of the step below 0.01.
-        close(after(0.005, 215), 0.005 + 0.125 * 0.2 / 8.0);
-        close(after(0.005, 315), 0.005 + 0.125 * 0.3 / 8.0 + 0.02);
-    }
-
-    #[test]
-    fn drops_are_kept_apart_and_marks_do_not_reset_the_sum() {
-        let settings = settings(|params| params.ecn = true);
-        let chosen = |ecn, probability: u64, count: u64| {
-            let mut state = PieState::new(&settings);
-            (state.probability, state.delay) = (probability, u64::MAX);
-            state.burst_allowance = 0;
-            let pie = PieLinux {
-                state,
-                settings: settings.clone(),
-                ..PieLinux::new(&PieParams::default(), &env())
-            };
-            let mut queue = Queue::new(Box::new(pie), Stream::from_state(3));
-            testing::chosen(&mut queue, ecn, count)
-        };
-        let drops = chosen(Ecn::NotEct, ONE / 20, 900);
-        let gaps: Vec<u64> = drops.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
-        assert!(gaps.len() > 20 && gaps.iter().all(|gap| (17..=171).contains(gap)), "{gaps:?}");
-        // Up to 10 % ECN-capable packets are marked, above it dropped.
-        assert!(chosen(Ecn::Ect0, ONE / 10, 900).iter().all(|(_, dropped)| !dropped));
-        assert!(chosen(Ecn::Ect0, ONE / 10 + 1, 900).iter().all(|(_, dropped)| *dropped));
     }
 
     #[test]
@@ -555,9 +495,9 @@ mod tests {
         {
             let params = PieParams { variant, ..PieParams::default() };
             let mut pie = PieLinux::new(&params, &env());
-            pie.state.probability = ONE - 1;
+            pie.aqm.state.probability = ONE - 1;
             (0..10).for_each(|_| pie.fifo.push(Packet::of_ecn(Ecn::NotEct)));
-            let mut queue = queue_of(pie);
+            let mut queue = queue_of(1, pie);
             queue.dequeue(at(400)).unwrap();
             queue.on_wakeup(at(400));
             assert_eq!(ids(&queue).contains(&"pie-probability-above-one"), noted);

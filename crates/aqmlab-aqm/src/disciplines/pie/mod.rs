@@ -22,7 +22,9 @@ use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Component, Error, Limit, Rate, Result, Span, choices, params};
 
 use self::linux::PieLinux;
-use crate::discipline::{Context, Discipline, LinkEnv, Note, QueueDiscipline};
+use self::rfc8033::Pie;
+use crate::discipline::{Context, Discipline, LinkEnv, Machine, Note, QueueDiscipline};
+use crate::one_queue::{Aqm, OneQueue};
 
 choices! {
     /// Where the delay of the queue is taken from.
@@ -177,7 +179,7 @@ impl Discipline for PieParams {
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         match self.variant {
-            PieArithmetic::Rfc8033 => Box::new(rfc8033::Pie::new(self, env)),
+            PieArithmetic::Rfc8033 => Box::new(Pie::new(self, env)),
             PieArithmetic::Linux | PieArithmetic::LinuxClamped => {
                 Box::new(PieLinux::new(self, env))
             }
@@ -187,9 +189,9 @@ impl Discipline for PieParams {
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         // Linux, pie_change: a smaller limit drops from the head; the timer goes on as it is.
         match self.variant {
-            PieArithmetic::Rfc8033 => queue.machine::<rfc8033::Pie>().change(self, env, cx),
+            PieArithmetic::Rfc8033 => queue.machine::<OneQueue<Pie>>().change(self, env, cx),
             PieArithmetic::Linux | PieArithmetic::LinuxClamped => {
-                queue.machine::<PieLinux>().change(self, env, cx);
+                queue.machine::<OneQueue<PieLinux>>().change(self, env, cx);
             }
         }
     }
@@ -258,38 +260,5 @@ pub(crate) fn no_rate_sample(threshold: Limit, update: Option<Span>, rate: Rate)
              zero, so it dropped nothing early and worked as a drop-tail queue. To make it work, \
              {remedy}."
         ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use aqmlab_core::Ecn;
-
-    use super::*;
-    use crate::discipline::Reason;
-    use crate::queue::Queue;
-    use crate::testing::{ids, queue_on, run_with, slow};
-
-    /// 110 % of what a link of 2 Mbit/s can send, for 30 s.
-    fn overload(params: &PieParams, ecn: Ecn) -> Queue {
-        let mut queue = queue_on(&slow(), params);
-        run_with(&mut queue, Span::from_micros(5455), 30, ecn);
-        queue
-    }
-
-    #[test]
-    fn ecn_marks_up_to_its_limit_and_drops_above() {
-        for variant in [PieArithmetic::Rfc8033, PieArithmetic::LinuxClamped] {
-            let params = PieParams { ecn: true, variant, ..PieParams::default() };
-            let counts = overload(&params, Ecn::Ect0).counts();
-            assert!(counts.marked_total() > 0, "{counts:?}");
-            // No packet reacts to the marks: the probability rises above 0.1.
-            assert!(counts.dropped[Reason::Pie as usize] > 0, "{counts:?}");
-            assert_eq!(overload(&params, Ecn::NotEct).counts().marked_total(), 0);
-        }
-        let never = PieParams { ecn: true, max_ecn: 0.0, ..PieParams::default() };
-        let queue = overload(&never, Ecn::Ect0);
-        assert_eq!(queue.counts().marked_total(), 0);
-        assert!(ids(&queue).contains(&"pie-ecn-drops"));
     }
 }

@@ -25,8 +25,9 @@ use alloc::{format, vec::Vec};
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time};
 
 use super::{Decay, DelaySource, Memory, PieParams, Tuning, no_rate_sample};
-use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason};
+use crate::discipline::{Backlog, Context, LinkEnv, Note, Reason};
 use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 
 /// Section 5.2: the average time that a threshold of bytes takes.
 #[derive(Clone)]
@@ -69,9 +70,7 @@ impl DepartureMeter {
 /// The state machine.
 #[derive(Clone)]
 pub(super) struct Pie {
-    fifo: Fifo,
     limit: Limit,
-    room: QueueLimit,
     params: PieParams,
     env: LinkEnv,
     mean_packet: u64,
@@ -91,45 +90,6 @@ pub(super) struct Pie {
 }
 
 impl Pie {
-    pub fn new(params: &PieParams, env: &LinkEnv) -> Self {
-        let is_active = params.activation.is_none();
-        Pie {
-            fifo: Fifo::default(),
-            limit: params.limit.resolve(env.rate, env.base_rtt),
-            room: QueueLimit::new(params.limit, params.byte_limit, env),
-            next_update: Time::ZERO + params.tupdate,
-            probability: 0.0,
-            accumulated: 0.0,
-            burst_allowance: params.max_burst,
-            delay: 0.0,
-            old_delay: 0.0,
-            meter: DepartureMeter::new(params.dq_threshold),
-            is_active,
-            memory: Memory::default(),
-            ever_active: is_active,
-            ever_measured: false,
-            mean_packet: params.mean_packet.unwrap_or(env.mtu).get(),
-            env: *env,
-            params: params.clone(),
-        }
-    }
-
-    pub fn change(&mut self, params: &PieParams, env: &LinkEnv, cx: &mut Context<'_>) {
-        self.limit = params.limit.resolve(env.rate, env.base_rtt);
-        self.room = QueueLimit::new(params.limit, params.byte_limit, env);
-        self.mean_packet = params.mean_packet.unwrap_or(env.mtu).get();
-        if params.dq_threshold != self.params.dq_threshold {
-            // Its samples are times of the old threshold.
-            self.meter = DepartureMeter::new(params.dq_threshold);
-        }
-        if params.activation.is_none() {
-            (self.is_active, self.ever_active) = (true, true);
-        }
-        self.params = params.clone();
-        self.env = *env;
-        self.fifo.trim(self.room, cx);
-    }
-
     fn target(&self) -> f64 {
         self.params.target.as_secs_f64()
     }
@@ -141,14 +101,10 @@ impl Pie {
     }
 
     /// Section 5.3: whether the queue is long enough to make PIE active.
-    fn is_long(&self) -> bool {
+    fn is_long(&self, backlog: Backlog) -> bool {
         let Some(part) = self.params.activation else { return true };
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        match self.limit {
-            Limit::Packets(limit) => packets as f64 >= part * limit as f64,
-            Limit::Bytes(limit) => bytes as f64 >= part * limit.get() as f64,
-            Limit::Bdp(_) | Limit::Unlimited => unreachable!("resolved, and checked"),
-        }
+        let (length, limit) = backlog.against(self.limit);
+        length as f64 >= part * limit as f64
     }
 
     /// Appendix B, enque: PIE restarts.
@@ -161,14 +117,14 @@ impl Pie {
     }
 
     /// Whether an arriving packet is chosen.
-    fn is_chosen(&mut self, packet: &Packet, cx: &mut Context<'_>) -> bool {
+    fn is_chosen(&mut self, backlog: u64, packet: &Packet, cx: &mut Context<'_>) -> bool {
         // Section 4.4: bursts pass.
         if !self.is_active || self.burst_allowance > Span::ZERO {
             return false;
         }
         // Section 4.1: the link must not run empty.
         let short_delay = self.old_delay < self.target() / 2.0 && self.probability < 0.2;
-        if short_delay || self.fifo.backlog().bytes <= 2 * self.mean_packet {
+        if short_delay || backlog <= 2 * self.mean_packet {
             return false;
         }
         let p = match self.params.by_size {
@@ -211,45 +167,79 @@ impl Pie {
     }
 }
 
-impl QueueDiscipline for Pie {
-    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
-        if !self.room.admits(self.fifo.backlog(), packet.size()) {
-            self.accumulated = 0.0;
-            cx.drop(packet, Reason::Overlimit);
-            return;
+impl Aqm for Pie {
+    type Params = PieParams;
+
+    fn new(params: &PieParams, env: &LinkEnv) -> OneQueue<Self> {
+        let is_active = params.activation.is_none();
+        let pie = Pie {
+            limit: params.limit.resolve(env.rate, env.base_rtt),
+            next_update: Time::ZERO + params.tupdate,
+            probability: 0.0,
+            accumulated: 0.0,
+            burst_allowance: params.max_burst,
+            delay: 0.0,
+            old_delay: 0.0,
+            meter: DepartureMeter::new(params.dq_threshold),
+            is_active,
+            memory: Memory::default(),
+            ever_active: is_active,
+            ever_measured: false,
+            mean_packet: params.mean_packet.unwrap_or(env.mtu).get(),
+            env: *env,
+            params: params.clone(),
+        };
+        OneQueue::new(QueueLimit::new(params.limit, params.byte_limit, env), pie)
+    }
+
+    fn change(&mut self, new: Self, _: &mut Fifo, _: &mut Context<'_>) {
+        if new.params.dq_threshold != self.params.dq_threshold {
+            // Its samples are times of the old threshold.
+            self.meter = new.meter;
         }
-        let is_long = self.is_long();
+        if new.params.activation.is_none() {
+            (self.is_active, self.ever_active) = (true, true);
+        }
+        (self.limit, self.mean_packet) = (new.limit, new.mean_packet);
+        (self.params, self.env) = (new.params, new.env);
+    }
+
+    fn admit(&mut self, fifo: &Fifo, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
+        let is_long = self.is_long(fifo.backlog());
         if is_long && !self.is_active {
             self.activate(cx.now);
         }
-        let is_chosen = self.is_chosen(&packet, cx);
+        let is_chosen = self.is_chosen(fifo.backlog().bytes, &packet, cx);
         if self.is_calm() {
             self.burst_allowance = self.params.max_burst;
             self.is_active = is_long;
         }
-        if is_chosen {
-            self.accumulated = 0.0;
-            let is_capable = self.params.ecn && packet.ecn().is_capable();
-            if !is_capable || self.probability >= self.params.max_ecn {
-                self.memory.ecn_drops += u64::from(is_capable);
-                cx.drop(packet, Reason::Pie);
-                return;
-            }
-            self.memory.marks += 1;
-            cx.mark(&mut packet, Reason::Pie);
+        if !is_chosen {
+            return Some(packet);
         }
-        self.fifo.push(packet);
+        self.accumulated = 0.0;
+        let (is_capable, may_mark) =
+            (packet.ecn().is_capable(), self.probability < self.params.max_ecn);
+        if self.params.ecn && is_capable {
+            let count = if may_mark { &mut self.memory.marks } else { &mut self.memory.ecn_drops };
+            *count += 1;
+        }
+        cx.signal(packet, self.params.ecn && may_mark, Reason::Pie)
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
-        let packet = self.fifo.pop();
+    fn refused(&mut self) {
+        self.accumulated = 0.0;
+    }
+
+    fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Context<'_>) -> Option<Packet> {
+        let packet = fifo.pop();
         let sojourn = packet.as_ref().map_or(Span::ZERO, |packet| cx.now - packet.arrival());
         self.memory.longest = self.memory.longest.max(sojourn);
         match self.params.delay {
             DelaySource::Timestamps => self.delay = sojourn.as_secs_f64(),
             DelaySource::Rate => {
                 if let Some(packet) = packet.as_ref().filter(|_| self.is_active) {
-                    self.meter.departure(cx.now, packet.size(), self.fifo.backlog().bytes);
+                    self.meter.departure(cx.now, packet.size(), fifo.backlog().bytes);
                     self.ever_measured |= self.meter.average.is_some();
                 }
             }
@@ -262,24 +252,20 @@ impl QueueDiscipline for Pie {
     }
 
     /// Sections 4.2 to 4.4: the update of the probability.
-    fn on_wakeup(&mut self, _cx: &mut Context<'_>) {
+    fn on_wakeup(&mut self, fifo: &Fifo, _cx: &mut Context<'_>) {
         self.next_update += self.params.tupdate;
         if !self.is_active {
             return;
         }
         if self.params.delay == DelaySource::Rate {
-            self.delay = self.meter.delay(self.fifo.backlog().bytes);
+            self.delay = self.meter.delay(fifo.backlog().bytes);
         }
         self.probability = self.next_probability();
         self.old_delay = self.delay;
         self.burst_allowance = self.burst_allowance.saturating_sub(self.params.tupdate);
     }
 
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
-    }
-
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+    fn observe(&self, _fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
         see("drop_probability", self.probability);
         see("delay_estimate", self.delay);
         see("burst_allowance", self.burst_allowance.as_secs_f64());

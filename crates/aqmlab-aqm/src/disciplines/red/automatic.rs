@@ -15,6 +15,7 @@ pub(super) struct RedSettings {
     pub in_bytes: bool,
     pub weight: f64,
     pub bottom: f64,
+    pub mean_packet: f64,
     /// Mean packets that the link sends in a second.
     pub packets_per_second: f64,
 }
@@ -54,6 +55,7 @@ impl RedSettings {
             // 1/W of a flow that has the link to itself, with packets of
             // 1000 bytes and a round-trip time of 100 ms.
             bottom: params.bottom.or_else(|| (80_000.0 / bps).min(0.01)),
+            mean_packet: mean,
             packets_per_second,
         }
     }

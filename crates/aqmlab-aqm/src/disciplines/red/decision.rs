@@ -9,19 +9,11 @@ use crate::discipline::{Context, Reason};
 
 #[derive(Clone)]
 pub(super) struct Decision {
-    pub min: f64,
-    max: f64,
-    pub max_p: f64,
-    /// The value in the parameters.
-    given_max_p: f64,
-    shape: Shape,
+    params: RedParams,
+    pub settings: RedSettings,
     /// The line above the upper threshold in gentle mode: slope and offset.
     gentle: Option<(f64, f64)>,
-    wait: bool,
-    by_size: bool,
-    mean_packet: f64,
-    ecn: bool,
-    mark_p: Option<f64>,
+    pub max_p: f64,
     adapt: Adapt,
     /// Packets and bytes since the last drop.
     count: u64,
@@ -51,18 +43,11 @@ impl Decision {
         };
         let line = ((1.0 - end) / settings.max, 2.0 * end - 1.0);
         Decision {
-            min: settings.min,
-            max: settings.max,
-            max_p: params.max_p,
-            given_max_p: params.max_p,
-            shape: params.shape,
             gentle: params.gentle.then_some(line),
-            wait: params.wait,
-            by_size: params.by_size,
-            mean_packet: params.mean_packet.get() as f64,
-            ecn: params.ecn,
-            mark_p: params.mark_p,
-            adapt: Adapt::new(params, settings),
+            max_p: params.max_p,
+            params: params.clone(),
+            settings: settings.clone(),
+            adapt: Adapt::default(),
             count: 0,
             count_bytes: 0,
             old: false,
@@ -70,14 +55,14 @@ impl Decision {
     }
 
     /// Writes other parameters. A `max_p` that has adapted itself stays, unless another is given.
-    pub fn change(&mut self, params: &RedParams, settings: &RedSettings) {
-        let mut next = Decision::new(params, settings);
-        if next.given_max_p == self.given_max_p {
-            next.max_p = self.max_p;
+    pub fn change(&mut self, new: Decision) {
+        if new.params.max_p != self.params.max_p {
+            self.max_p = new.max_p;
         }
-        next.adapt.resume(&self.adapt);
-        (next.count, next.count_bytes, next.old) = (self.count, self.count_bytes, self.old);
-        *self = next;
+        if new.params.adaptive != self.params.adaptive {
+            self.adapt = new.adapt;
+        }
+        (self.params, self.settings, self.gentle) = (new.params, new.settings, new.gentle);
     }
 
     /// Forgets the average: the next packet above the lower threshold is the first.
@@ -87,7 +72,7 @@ impl Decision {
     }
 
     pub fn adapt(&mut self, now: Time, average: f64) {
-        self.max_p = self.adapt.adapt(self.max_p, now, average, self.min, self.max);
+        self.max_p = self.adapt.adapt(&self.params, &self.settings, self.max_p, average, now);
     }
 
     /// Decides on an arriving packet, apart from the limit.
@@ -100,12 +85,13 @@ impl Decision {
     ) -> Fate {
         self.count += 1;
         self.count_bytes += u64::from(packet.size());
-        if average < self.min || length <= 1 {
+        if average < self.settings.min || length <= 1 {
             self.old = false;
             return Fate::Pass;
         }
-        let most = if self.gentle.is_some() { 2.0 * self.max } else { self.max };
-        if average >= most && self.mark_p.is_none() {
+        let max = self.settings.max;
+        let most = if self.gentle.is_some() { 2.0 * max } else { max };
+        if average >= most && self.params.mark_p.is_none() {
             self.restart_count();
             return Fate::Drop(Reason::RedForced);
         }
@@ -120,8 +106,8 @@ impl Decision {
             return Fate::Pass;
         }
         self.restart_count();
-        let may_mark = self.mark_p.is_none_or(|limit| base < limit);
-        if self.ecn && packet.ecn().is_capable() && may_mark {
+        let may_mark = self.params.mark_p.is_none_or(|limit| base < limit);
+        if self.params.ecn && packet.ecn().is_capable() && may_mark {
             Fate::Mark
         } else {
             Fate::Drop(Reason::RedEarly)
@@ -135,9 +121,10 @@ impl Decision {
 
     /// The probability by the average alone, p_b.
     pub fn base_probability(&self, average: f64) -> f64 {
+        let max = self.settings.max;
         let p = match self.gentle {
-            Some((slope, offset)) if average >= self.max => slope * average + offset,
-            None if average >= self.max => 1.0,
+            Some((slope, offset)) if average >= max => slope * average + offset,
+            None if average >= max => 1.0,
             _ => self.between(average),
         };
         p.min(1.0)
@@ -145,14 +132,15 @@ impl Decision {
 
     /// 0 at the lower threshold, 1 at the upper one.
     pub fn place(&self, average: f64) -> f64 {
-        let width = self.max - self.min;
-        (1.0 / width) * average + (-self.min / width)
+        let RedSettings { min, max, .. } = self.settings;
+        let width = max - min;
+        (1.0 / width) * average + (-min / width)
     }
 
     /// p_b between the thresholds.
     fn between(&self, average: f64) -> f64 {
         let part = self.place(average);
-        match self.shape {
+        match self.params.shape {
             Shape::Linear => part * self.max_p,
             Shape::Quadratic if part < 0.0 => 0.0,
             Shape::Quadratic => part * part * (QUADRATIC_SCALE * self.max_p),
@@ -162,20 +150,21 @@ impl Decision {
     /// The probability that makes the distance between drops uniform instead
     /// of geometric, p_a (Floyd and Jacobson 1993, section 7).
     fn spread(&self, base: f64, size: u32) -> f64 {
-        let count = if self.by_size {
-            math::floor(self.count_bytes as f64 / self.mean_packet)
+        let (by_size, mean_packet) = (self.params.by_size, self.settings.mean_packet);
+        let count = if by_size {
+            math::floor(self.count_bytes as f64 / mean_packet)
         } else {
             self.count as f64
         };
         let reached = count * base;
-        let mut p = match (self.wait, reached) {
+        let mut p = match (self.params.wait, reached) {
             (true, reached) if reached < 1.0 => 0.0,
             (true, reached) if reached < 2.0 => base / (2.0 - reached),
             (false, reached) if reached < 1.0 => base / (1.0 - reached),
             _ => 1.0,
         };
-        if self.by_size && p < 1.0 {
-            p = p * f64::from(size) / self.mean_packet;
+        if by_size && p < 1.0 {
+            p = p * f64::from(size) / mean_packet;
         }
         p.min(1.0)
     }
@@ -216,22 +205,6 @@ mod tests {
             (0..1000).map(|i| it.base_probability(5.005 + f64::from(i) / 100.0)).sum::<f64>()
         };
         assert!((mean(&linear) / mean(&quadratic) - 1.0).abs() < 1e-5);
-    }
-
-    #[test]
-    fn a_drop_comes_within_one_over_p_packets_or_after_them() {
-        let spread = |wait, count| {
-            let mut it = decision(&RedParams { wait, ..RedParams::default() });
-            it.count = count;
-            it.spread(0.125, 1500)
-        };
-        assert_near(spread(false, 0), 1.0 / 8.0);
-        assert_near(spread(false, 4), 1.0 / 4.0);
-        assert_near(spread(false, 8), 1.0);
-        assert_near(spread(true, 7), 0.0);
-        assert_near(spread(true, 8), 1.0 / 8.0);
-        assert_near(spread(true, 12), 1.0 / 4.0);
-        assert_near(spread(true, 16), 1.0);
     }
 
     #[test]

@@ -42,7 +42,7 @@
 //! 7. ns-2's `cautious_`, for experiments and off there, is left out, and
 //!    with it `idle_pktsize_`.
 
-use alloc::{boxed::Box, format};
+use alloc::format;
 
 mod adapt;
 mod automatic;
@@ -53,8 +53,9 @@ use aqmlab_core::{
     Auto, Bytes, Component, Error, Limit, Packet, Result, Span, Time, choices, params,
 };
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
+use crate::discipline::{Context, LinkEnv, OneMachine, Reason};
 use crate::fifo::{Fifo, QueueLimit};
+use crate::one_queue::{Aqm, OneQueue};
 use automatic::RedSettings;
 use average::Average;
 use decision::{Decision, Fate};
@@ -206,7 +207,9 @@ pub(crate) fn check_order(low: Limit, high: Limit) -> Result<()> {
     Err(Error::not_allowed(low, allowed).at("min_threshold"))
 }
 
-impl Discipline for RedParams {
+impl OneMachine for RedParams {
+    type Machine = OneQueue<Red>;
+
     fn slowest(&self, env: &LinkEnv) -> Option<(&'static str, Span)> {
         if self.adaptive == Adaptive::Floyd {
             // From the largest max_p to the least, one step in an interval.
@@ -216,16 +219,6 @@ impl Discipline for RedParams {
         }
         let weight = RedSettings::new(self, env).weight;
         Some(("the average queue", env.rate.transmission_time(env.mtu).scaled(1.0 / weight)))
-    }
-
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(Red::new(self, env))
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        let queue = queue.machine::<Red>();
-        queue.change(self, env);
-        queue.fifo.trim(QueueLimit::new(self.limit, None, env), cx);
     }
 }
 
@@ -237,7 +230,6 @@ fn seconds(time: Time) -> f64 {
 /// The state machine.
 #[derive(Clone)]
 pub(crate) struct Red {
-    pub(crate) fifo: Fifo,
     limit: Limit,
     victim: Victim,
     average: Average,
@@ -245,26 +237,6 @@ pub(crate) struct Red {
 }
 
 impl Red {
-    pub fn new(params: &RedParams, env: &LinkEnv) -> Self {
-        let settings = RedSettings::new(params, env);
-        Red {
-            fifo: Fifo::default(),
-            limit: params.limit.resolve(env.rate, env.base_rtt),
-            victim: params.victim,
-            average: Average::new(&settings),
-            decision: Decision::new(params, &settings),
-        }
-    }
-
-    /// Writes other parameters; packets, the average and what adapted itself stay.
-    pub fn change(&mut self, params: &RedParams, env: &LinkEnv) {
-        let settings = RedSettings::new(params, env);
-        self.limit = params.limit.resolve(env.rate, env.base_rtt);
-        self.victim = params.victim;
-        self.average.change(&settings, params.mean_packet);
-        self.decision.change(params, &settings);
-    }
-
     /// The average begins at zero, and what depends on it.
     pub fn restart(&mut self) {
         self.average.value = 0.0;
@@ -272,10 +244,10 @@ impl Red {
     }
 
     /// Updates the average for an arriving packet. Returns true if it is above the lower threshold.
-    pub fn update(&mut self, now: Time) -> bool {
-        self.average.update(now, self.fifo.backlog());
+    pub fn update(&mut self, fifo: &Fifo, now: Time) -> bool {
+        self.average.update(now, fifo.backlog());
         self.decision.adapt(now, self.average.value);
-        self.average.value > self.decision.min
+        self.average.value > self.decision.settings.min
     }
 
     /// Where the average is between the thresholds: 0 at the lower one, 1 at
@@ -285,69 +257,75 @@ impl Red {
     }
 
     /// Takes a packet in or not, after [`update`](Self::update).
-    pub fn admit(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
-        let length = self.average.length(self.fifo.backlog());
+    pub fn take(&mut self, fifo: &mut Fifo, mut packet: Packet, cx: &mut Context<'_>) {
+        let length = self.average.length(fifo.backlog());
         let fate = self.decision.decide(self.average.value, length, &packet, cx);
         if fate == Fate::Mark {
             cx.mark(&mut packet, Reason::RedEarly);
         }
         match fate {
-            _ if self.is_full() => {
+            // ns-2 drops when the queue holds its limit, for any packet size.
+            _ if fifo.backlog().reaches(self.limit) => {
                 self.decision.restart_count();
-                self.drop_one_of(packet, Reason::Overlimit, cx);
+                self.drop_one_of(fifo, packet, Reason::Overlimit, cx);
             }
             Fate::Drop(Reason::RedForced) => {
-                self.drop_one_of(packet, Reason::RedForced, cx);
+                self.drop_one_of(fifo, packet, Reason::RedForced, cx);
             }
             Fate::Drop(reason) => cx.drop(packet, reason),
-            Fate::Pass | Fate::Mark => self.fifo.push(packet),
+            Fate::Pass | Fate::Mark => fifo.push(packet),
         }
     }
 
     /// A packet has to go: the arriving one, or one in the queue for it.
-    fn drop_one_of(&mut self, packet: Packet, reason: Reason, cx: &mut Context<'_>) {
-        self.fifo.push(packet);
-        let packets = self.fifo.backlog().packets;
+    fn drop_one_of(&self, fifo: &mut Fifo, packet: Packet, reason: Reason, cx: &mut Context<'_>) {
+        fifo.push(packet);
+        let packets = fifo.backlog().packets;
         let index = match self.victim {
             Victim::Arriving => packets - 1,
             Victim::Front => (packets - 1).min(1),
             // Multiply-shift: uniform but for less than 2^-32 times the queue.
             Victim::Random => (u64::from(cx.random.next_u32()) * packets) >> 32,
         };
-        let victim = self.fifo.remove(index as usize).expect("the queue holds that many");
+        let victim = fifo.remove(index as usize).expect("the queue holds that many");
         cx.drop(victim, reason);
-    }
-
-    /// ns-2 drops when the queue holds its limit, for any packet size.
-    fn is_full(&self) -> bool {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        match self.limit {
-            Limit::Packets(limit) => packets >= limit,
-            Limit::Bytes(limit) => bytes >= limit.get(),
-            Limit::Bdp(_) | Limit::Unlimited => false,
-        }
     }
 }
 
-impl QueueDiscipline for Red {
-    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
-        self.update(cx.now);
-        self.admit(packet, cx);
+impl Aqm for Red {
+    type Params = RedParams;
+
+    fn new(params: &RedParams, env: &LinkEnv) -> OneQueue<Self> {
+        let settings = RedSettings::new(params, env);
+        let red = Red {
+            limit: params.limit.resolve(env.rate, env.base_rtt),
+            victim: params.victim,
+            average: Average::new(&settings),
+            decision: Decision::new(params, &settings),
+        };
+        OneQueue::new(QueueLimit::new(params.limit, None, env), red)
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
-        let packet = self.fifo.pop();
+    fn change(&mut self, new: Self, _: &mut Fifo, _: &mut Context<'_>) {
+        (self.limit, self.victim) = (new.limit, new.victim);
+        self.average.change(new.average);
+        self.decision.change(new.decision);
+    }
+
+    fn enqueue(&mut self, fifo: &mut Fifo, _: QueueLimit, packet: Packet, cx: &mut Context<'_>) {
+        self.update(fifo, cx.now);
+        self.take(fifo, packet, cx);
+    }
+
+    fn dequeue(&mut self, fifo: &mut Fifo, cx: &mut Context<'_>) -> Option<Packet> {
+        let packet = fifo.pop();
         if packet.is_none() {
             self.average.idle_since = Some(cx.now);
         }
         packet
     }
 
-    fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
-    }
-
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+    fn observe(&self, _fifo: &Fifo, see: &mut dyn FnMut(&'static str, f64)) {
         see("average_queue", self.average.value);
         see("drop_probability", self.decision.base_probability(self.average.value).max(0.0));
         see("max_p", self.decision.max_p);
@@ -356,11 +334,11 @@ impl QueueDiscipline for Red {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Ecn, Stream};
+    use aqmlab_core::Ecn;
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{self, TestPacket, env, seen};
+    use crate::testing::{self, TestPacket, env, seeded, seen};
 
     const EARLY: usize = Reason::RedEarly as usize;
     const FORCED: usize = Reason::RedForced as usize;
@@ -380,8 +358,7 @@ mod tests {
         Auto::Set(Limit::Bytes(Bytes::new(bytes)))
     }
     fn queue(params: &RedParams, seed: u64) -> Queue {
-        params.check().unwrap();
-        Queue::new(params.build(&env()), Stream::from_state(seed * 7919))
+        seeded(&env(), params, seed * 7919)
     }
     /// Offers packets one after another and sends none.
     fn offer(queue: &mut Queue, packets: &[Packet]) {

@@ -1,29 +1,29 @@
 //! PIE's updates, safeguards and optional elements, computed manually.
 
-use aqmlab_core::{Ecn, Stream};
+use aqmlab_core::Ecn;
 
 use super::*;
 use crate::queue::Queue;
-use crate::testing::{self, TestPacket, assert_near, at, env, fill, ids, seen};
+use crate::testing::{self, TestPacket, assert_near, at, env, fill, ids, queue_of, seen};
 
 fn with(change: impl FnOnce(&mut PieParams)) -> Pie {
     let mut params = PieParams::default();
     change(&mut params);
-    Pie::new(&params, &env())
+    Pie::new(&params, &env()).aqm
 }
 
 fn queue(pie: Pie) -> Queue {
-    Queue::new(Box::new(pie), Stream::from_state(3))
+    queue_of(3, OneQueue { aqm: pie.clone(), ..Pie::new(&pie.params, &env()) })
 }
 
 /// A queue of ten packets without a limit, with a probability that stays.
 fn steady(mut pie: Pie, probability: f64) -> Queue {
     (pie.probability, pie.delay, pie.old_delay) = (probability, 1.0, 1.0);
-    (pie.burst_allowance, pie.room) = (Span::ZERO, QueueLimit::new(Limit::Unlimited, None, &env()));
-    for _ in 0..10 {
-        pie.fifo.push(Packet::of_ecn(Ecn::NotEct));
-    }
-    queue(pie)
+    pie.burst_allowance = Span::ZERO;
+    let room = QueueLimit::new(Limit::Unlimited, None, &env());
+    let mut queue = OneQueue::new(room, pie);
+    (0..10).for_each(|_| queue.fifo.push(Packet::of_ecn(Ecn::NotEct)));
+    queue_of(3, queue)
 }
 
 /// Arrivals that are dropped or marked out of `count`, counted from 1.
