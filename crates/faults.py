@@ -292,7 +292,7 @@ def generated() -> list[Fault]:
             file = path.relative_to(ROOT)
             if LEFT_OUT.search(file.as_posix()):
                 continue
-            text = text_of(file).split("#[cfg(test)]\nmod ")[0]
+            text = re.split(r"#\[cfg\(test\)\]\nmod \w+ \{", text_of(file))[0]
             offset = 0
             for line in text.splitlines(keepends=True):
                 code = line.rstrip("\n")

@@ -140,7 +140,7 @@ def test_a_table_says_what_agrees_means() -> None:
         verdicts.Criterion(text="in a band of 25 %"): "in a band of 25 %",
     }
     for criterion, words in kinds.items():
-        cell = Cell.told("a", "b", 1.0, 1.0, None, "agrees", criterion)
+        cell = Cell("a", "b", 1.0, 1.0, None, None, "agrees", criterion)
         table = CellTable("t", "delay", "s", (cell,), method="none")
         assert words.lower() in table.caption.lower() and table.caption.startswith("Margin: ")
         assert table.criteria == [criterion]

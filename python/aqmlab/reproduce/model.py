@@ -58,13 +58,15 @@ class Cell:
         values: Floats,
         criterion: Criterion = SAME,
         bounds: Bounds = POSITIVE,
-        verdict: str | tuple[float, float] = "",
+        verdict: str = "",
+        band: tuple[float, float] | None = None,
     ) -> Cell:
-        """A cell with the mean of values, one a replication. `verdict` is that of its study, or
-        where the study expects the mean; otherwise the criterion decides."""
+        """A cell with the mean of values, one a replication. It has the verdict that its study
+        found, or follows from the band in which the study expects the mean; otherwise the criterion
+        decides."""
         mean, within = float(values.mean()), stats.interval(values, bounds=bounds)
-        if isinstance(verdict, tuple):
-            verdict = agreement(within, *verdict)
+        if band is not None:
+            verdict = agreement(within, *band)
         return Cell.judged(row, column, published, mean, within, criterion, verdict)
 
     @property

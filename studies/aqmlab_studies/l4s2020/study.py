@@ -95,7 +95,7 @@ def _corners(measured: Measurements) -> CellTable:
             ratios = np.array([each.ratio for each in found])
             law = float(np.mean([by_the_rules(each) for each in found]))
             band = (1 - LAW) * law, (1 + LAW) * law
-            cells.append(Cell.mean(rate, rtt, law, ratios, NEAR_LAW, verdict=band))
+            cells.append(Cell.mean(rate, rtt, law, ratios, NEAR_LAW, band=band))
             window = np.mean([each.windows[0] for each in found])
             steady = np.mean([each.steadiness for each in found])
             told.append(f"{rtt} {window:.0f}, {steady:.2f}")

@@ -165,7 +165,7 @@ def tables(measured: Measurements) -> Iterator[CellTable]:
             notes[job] = f"the band: {band.low:.4g} to {band.high:.4g}"
             for build in BUILDS:
                 theirs, criterion = float(outcome(build, job)[quantity.key]), quantity.criterion
-                cells.append(Cell.mean(job, build, theirs, values, criterion, verdict=band))
+                cells.append(Cell.mean(job, build, theirs, values, criterion, band=band))
         yield mean_table(quantity.key, quantity.name, quantity.unit, cells, "ns-3", notes)
 
 
