@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -33,8 +35,11 @@ def each_run(function: Callable[..., Found]) -> Callable[..., list[Found]]:
     def runs(measured: Measurements, **labels: str) -> list[Found]:
         def compute(root: Measurements, point: int) -> NDArray[np.object_]:
             found = np.empty(root.replications, dtype=object)
-            for number in range(root.replications):
-                found[number] = function(root, number, **root.labels(point))
+            labels, numbers = root.labels(point), range(root.replications)
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                runs = pool.map(lambda number: function(root, number, **labels), numbers)
+                for number, each in enumerate(runs):
+                    found[number] = each
             return found
 
         return list(measured.each((function,), compute, **labels))

@@ -145,6 +145,19 @@ class Measurements(Replicated):
         point, root = self.point(**labels), self._root
         return root._kept.once((*key, point), lambda: compute(root, point))[self._picked]
 
+    def median(self, values: Callable[..., Floats], **labels: str) -> float:
+        """The median of values, of which the function `values(measured, **labels)` returns one for
+        each replication; those of all draws are computed at once."""
+        if self._number is None:
+            return float(np.median(values(self, **labels)))
+        point, root = self.point(**labels), self._root
+
+        def compute() -> Floats:
+            whole = values(root, **root.labels(point))
+            return np.asarray(np.median(whole[picks(self.replications)], axis=1))
+
+        return float(root._kept.once(("medians", values, point), compute)[self._number])
+
     def histograms(self, **labels: str) -> Histograms:
         """Queuing delays of all packets, one histogram a replication."""
         whole = self._root._histograms(self.point(**labels))

@@ -82,7 +82,7 @@ def worst(measured: Measurements, **labels: str) -> float:
 
 def median(values: Callable[..., Floats]) -> Value:
     """The median over the replications."""
-    return lambda measured, **labels: float(np.median(values(measured, **labels)))
+    return lambda measured, **labels: measured.median(values, **labels)
 
 
 middle = median(Measurements.maxima)
