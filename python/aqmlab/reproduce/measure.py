@@ -146,8 +146,8 @@ class Measurements(Replicated):
         return root._kept.once((*key, point), lambda: compute(root, point))[self._picked]
 
     def median(self, values: Callable[..., Floats], **labels: str) -> float:
-        """The median of values, of which the function `values(measured, **labels)` returns one for
-        each replication; those of all draws are computed at once."""
+        """The median over the replications. `values(measured, **labels)` has a value for each; the
+        medians of all draws are computed at once."""
         if self._number is None:
             return float(np.median(values(self, **labels)))
         point, root = self.point(**labels), self._root
