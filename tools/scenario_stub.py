@@ -1,4 +1,4 @@
-"""Writes `python/aqmlab/scenario/classes.pyi`: the scenario's classes for type checkers.
+"""Writes `python/aqmlab/scenario/generated.pyi`: the scenario's classes for type checkers.
 
 python tools/scenario_stub.py           # writes the file
 python tools/scenario_stub.py --check   # exits with 1 if it is not up to date
@@ -15,7 +15,7 @@ from typing import Any
 from aqmlab._core import reference
 from aqmlab.scenario.parts import argument, base_of, class_name
 
-STUB = Path(__file__).parents[1] / "python" / "aqmlab" / "scenario" / "classes.pyi"
+STUB = Path(__file__).parents[1] / "python" / "aqmlab" / "scenario" / "generated.pyi"
 HEAD = '''"""Made by `tools/scenario_stub.py` from the engine's declarations. Do not edit."""
 
 from collections.abc import Mapping, Sequence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import pickle
 import subprocess
@@ -96,6 +97,13 @@ def test_every_entry_has_a_class_with_its_parameters() -> None:
         text = classes()[class_name(entry)].__doc__ or ""
         for param in entry["params"]:
             assert f"\n{argument(param['name'])} : " in text and param["source"] in text
+
+
+def test_the_module_of_the_classes_hides_nothing() -> None:
+    """An editor may import from it; it was called like the function `classes`."""
+    generated = importlib.import_module("aqmlab.scenario.generated")
+    assert {each: getattr(generated, each) for each in classes()} == scenarios.classes()
+    assert scenarios.Link is generated.Link
 
 
 def test_the_stub_is_up_to_date() -> None:

@@ -36,7 +36,7 @@ from aqmlab.scenario.quantity import Duration, Quantity, Rate, Size
 from aqmlab.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
-    from aqmlab.scenario.classes import *  # noqa: F403
+    from aqmlab.scenario.generated import *  # noqa: F403
 
 __all__ = [
     "Control",

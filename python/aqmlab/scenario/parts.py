@@ -2,7 +2,7 @@
 
 The engine declares every queue, congestion control, workload, link and transport once: name,
 parameters, kinds, defaults, ranges, meanings, sources. Each declaration becomes a dataclass with
-one optional keyword argument a parameter; `classes.pyi` has the same classes for type checkers
+one optional keyword argument a parameter; `generated.pyi` has the same classes for type checkers
 and editors (`tools/scenario_stub.py` writes it).
 """
 

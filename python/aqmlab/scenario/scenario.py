@@ -17,7 +17,7 @@ from aqmlab.scenario.settings import check_keys, parse_toml, read_text
 from aqmlab.scenario.toml import toml
 
 if TYPE_CHECKING:
-    from aqmlab.scenario.classes import Change, Flow, Link, Record, Transport
+    from aqmlab.scenario.generated import Change, Flow, Link, Record, Transport
     from aqmlab.scenario.quantity import DurationLike
 
 

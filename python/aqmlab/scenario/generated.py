@@ -1,4 +1,4 @@
-"""The classes made from the engine's declarations; `classes.pyi` declares them."""
+"""The classes made from the engine's declarations; `generated.pyi` declares them."""
 
 from __future__ import annotations
 
