@@ -180,17 +180,16 @@ def study_measured(threads: int | None) -> dict[str, Any]:
     """Times 2,400 runs of the load-transient study, with the results written to a folder."""
     import resource
 
-    from aqmlab.reproduce import reproduce
+    from aqmlab.reproduce.published import Published
     from tools.bench.measure import peak_rss
 
+    paper = Published.load("jarvinen2014").studies(["paper"], replications=100)
+    [study] = paper.values()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / STUDY
-        again = reproduce(
-            "jarvinen2014", only=["paper"], replications=100, out=out, threads=threads
-        )
+        result = study.run(Path(folder) / STUDY, threads=threads)
         wall = time.monotonic() - began
-        runs = again.result.raw("runs")
+        runs = result.raw("runs")
     usage = resource.getrusage(resource.RUSAGE_SELF)
     cpu = usage.ru_utime + usage.ru_stime
     packets = int(runs["delivered_packets"].sum())
