@@ -15,9 +15,10 @@ import pytest
 
 import aqmlab_studies
 from aqmlab.campaign import FAILS, HOLDS, Rule
-from aqmlab.reproduce.model import Cell, CellTable, chance, same_signs
+from aqmlab.reproduce.model import Cell, CellTable
 from aqmlab.reproduce.published import Published
 from aqmlab.reproduce.schema import printed
+from aqmlab.reproduce.signs import chance, same_signs
 from aqmlab.stats import Interval
 from aqmlab_studies.jarvinen2014 import claims as jarvinen2014
 from aqmlab_studies.jarvinen2014.levels import HEADLINE, LEVELS

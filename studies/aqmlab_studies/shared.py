@@ -35,10 +35,10 @@ def each_run(function: Callable[..., Found]) -> Callable[..., list[Found]]:
     def runs(measured: Measurements, **labels: str) -> list[Found]:
         def compute(root: Measurements, point: int) -> NDArray[np.object_]:
             found = np.empty(root.replications, dtype=object)
-            labels, numbers = root.labels(point), range(root.replications)
+            own = root.labels(point)
             with ThreadPoolExecutor(os.cpu_count()) as pool:
-                runs = pool.map(lambda number: function(root, number, **labels), numbers)
-                for number, each in enumerate(runs):
+                made = pool.map(lambda number: function(root, number, **own), range(found.size))
+                for number, each in enumerate(made):
                     found[number] = each
             return found
 

@@ -141,12 +141,13 @@ class CaseResults:
         values = np.full(self._readings.replications, np.nan)
         own = rows.group_by("replication").agg(value.alias("value"))
         values[own["replication"].to_numpy()] = own["value"].fill_null(np.nan).to_numpy()
-        values.flags.writeable = False
         return values
 
     def _once(self, key: tuple[object, ...], compute: Callable[[], Floats]) -> Floats:
         """Values of the replications that were picked, from those of all, computed once."""
-        return self._readings.kept.once((self.point, *key), compute)[self._picked]
+        values = self._readings.kept.once((self.point, *key), compute)
+        values.flags.writeable = False  # all replications are a view of what is kept
+        return values[self._picked]
 
     def each(self, rows: pl.DataFrame, value: pl.Expr) -> Floats:
         """An aggregate over the rows of each replication, such as those of `sampled`."""

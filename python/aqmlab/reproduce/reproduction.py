@@ -20,10 +20,11 @@ from aqmlab.numbers import count
 from aqmlab.report.document import Document, Figure
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, CellTable, Warning, same_signs
+from aqmlab.reproduce.model import Cause, CellTable, Warning
 from aqmlab.reproduce.page import document
 from aqmlab.reproduce.published import MAIN, Published
 from aqmlab.reproduce.schema import Remark
+from aqmlab.reproduce.signs import same_signs
 from aqmlab.stats import estimate
 from aqmlab.study import Study
 
