@@ -83,9 +83,8 @@ def readings(measured: Measurements, case: str) -> list[Reading]:
         )
         for flow in FLOWS[: len(kept[0]["goodput"])]
     ]
-    histograms = measured.histograms(queue=case)
     for key in ("p50", "p95", "mean"):
-        ours = delays(histograms, key, packet if is_shaped(case) else 0.0)
+        ours = delays(measured, key, packet if is_shaped(case) else 0.0, queue=case)
         tolerance = max(packet, 0.1 * float(ours.mean()))
         found.append(Reading("delay", key, of_runs(kept, key), ours, tolerance))
     for key, link in ((DROPS, "down"), (ACKS, "up")):

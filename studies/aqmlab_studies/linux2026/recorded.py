@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aqmlab.campaign import Rule, at_least
-from aqmlab.metrics.samples import Floats, Histograms, weighted_quantile
+from aqmlab.metrics.samples import Floats, weighted_quantile
 from aqmlab.reproduce.measure import Measurements
 from aqmlab_studies.shared import packed
 
@@ -80,18 +81,28 @@ def of_runs(kept: list[dict[str, Any]], key: str) -> Floats:
 
 def goodput(measured: Measurements, flow: str, **labels: str) -> Floats:
     """Mean goodput of a flow in each of our runs, Mbit/s."""
-    means: Floats = seconds(measured, flow, **labels)[:, BEGINS:].mean(axis=1)
-    return means
+
+    def means(root: Measurements, point: int) -> Floats:
+        kept: Floats = seconds(root, flow, **root.labels(point))[:, BEGINS:].mean(axis=1)
+        return kept
+
+    found: Floats = measured.each(("goodput", flow), means, **labels)
+    return found
 
 
-def delays(histograms: Histograms, key: str, less: float = 0.0) -> Floats:
+def delays(measured: Measurements, key: str, less: float, **labels: str) -> Floats:
     """The mean or a percentile of the times in queue of each run, ms, each smaller by `less`."""
-    values = np.maximum(1e3 * histograms.values - less, 0.0)
-    if key == "mean":
-        means = [float((values * counts).sum() / counts.sum()) for counts in histograms.counts]
-        return np.array(means)
-    share = int(key[1:]) / 100
-    return np.array([weighted_quantile(values, counts, share) for counts in histograms.counts])
+
+    def of_runs(root: Measurements, point: int) -> Floats:
+        histograms = root.histograms(**root.labels(point))
+        values = np.maximum(1e3 * histograms.values - less, 0.0)
+        if key == "mean":
+            return np.array([(values * row).sum() / row.sum() for row in histograms.counts])
+        share = int(key[1:]) / 100
+        return np.array([weighted_quantile(values, row, share) for row in histograms.counts])
+
+    found: Floats = measured.each(("delays", key, less), of_runs, **labels)
+    return found
 
 
 @dataclass(frozen=True)
@@ -114,7 +125,7 @@ class Quantity:
             return drops(measured, **labels)
         if self.key == "mean":
             return 1e3 * measured.count("sojourn_mean_s", **labels)
-        return delays(measured.histograms(**labels), self.key)
+        return delays(measured, self.key, 0.0, **labels)
 
     def step(self, queue: str) -> float:
         """Resolution: a packet's transmission, or one drop."""
@@ -164,12 +175,13 @@ def in_most(
     )
 
 
-def is_inside(recorded: float, simulated: Floats, step: float) -> bool:
-    """Whether a recorded mean is where the simulated runs are: in their range, or within 5 % of
-    their mean, or within the step."""
-    mean = float(simulated.mean())
-    in_range = float(simulated.min()) <= recorded <= float(simulated.max())
-    return in_range or abs(recorded - mean) <= max(0.05 * abs(mean), step)
+def is_inside(recorded: float | Floats, simulated: Floats, step: float) -> NDArray[np.bool_]:
+    """Whether recorded means are where the simulated runs (first dimension) are: in their range,
+    or within 5 % of their mean, or within the step."""
+    mean = simulated.mean(axis=0)
+    in_range = (simulated.min(axis=0) <= recorded) & (recorded <= simulated.max(axis=0))
+    near = np.abs(recorded - mean) <= np.maximum(0.05 * np.abs(mean), step)
+    return np.asarray(in_range | near)
 
 
 Counted = tuple[int, int]
@@ -181,7 +193,8 @@ def shares_of_seconds(measured: Measurements, **labels: str) -> Counted:
     inside = total = 0
     for flow in PAIR:
         ours, theirs = seconds(measured, flow, **labels), recorded_seconds(flow=flow, **labels)
-        for at in range(min(ours.shape[1], theirs.shape[1])):
-            inside += is_inside(float(theirs[:, at].mean()), ours[:, at], 0.0)
-            total += 1
+        both = min(ours.shape[1], theirs.shape[1])
+        found = is_inside(theirs[:, :both].mean(axis=0), ours[:, :both], 0.0)
+        inside += int(found.sum())
+        total += both
     return inside, total

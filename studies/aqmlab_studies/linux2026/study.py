@@ -166,7 +166,7 @@ def _inside(whole: Measurements, cases: list[tuple[str, str]]) -> Counted:
         for control, queue in cases
         for quantity in QUANTITIES
     ]
-    return sum(found), len(found)
+    return int(np.sum(found)), len(found)
 
 
 def _case(control: str, queue: str) -> Rule[Measurements, Counted]:
@@ -293,7 +293,7 @@ def in_step(measured: Measurements) -> tuple[Floats, Floats]:
     the goodput of a second after the first is from the recorded one at most, Mbit/s."""
     part, run = measured.part("experiments"), recorded(IN_STEP)[IN_STEP_RUN]
     label = {"experiment": f"{IN_STEP}, start 0.2342 s"}
-    found = delays(part.histograms(**label), "p50", cake.PACKET / cake.rate_of(IN_STEP))
+    found = delays(part, "p50", cake.PACKET / cake.rate_of(IN_STEP), **label)
     off = [
         np.abs(seconds(part, flow, **label) - np.array(run["seconds"][place]))[:, 1:].max(axis=1)
         for place, flow in enumerate(PAIR)
