@@ -35,27 +35,27 @@ impl Error {
         Error::new(format!("expected {allowed}")).given(given)
     }
     /// A name that is not one of `known`; the nearest becomes the hint.
-    pub fn unknown<'a>(
-        what: &str,
-        given: &str,
-        known: impl IntoIterator<Item = &'a str> + Clone,
-    ) -> Self {
+    pub fn unknown<'a>(what: &str, given: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        // One copy of the rest, not one for each kind of iterator.
+        Self::unknown_of(what, given, &known.into_iter().collect::<Vec<&str>>())
+    }
+    fn unknown_of(what: &str, given: &str, known: &[&str]) -> Self {
         let mut names: Vec<&str> = Vec::new();
-        for name in known.clone() {
+        for name in known {
             if names.len() > SHOWN_NAMES {
                 break;
             }
-            if !names.contains(&name) {
+            if !names.contains(name) {
                 names.push(name);
             }
         }
         if names.len() > SHOWN_NAMES {
             names[SHOWN_NAMES] = "...";
         }
+        let near = crate::suggest::nearest(given, known.iter().copied());
         let mut error =
             Error::new(format!("unknown {what}; known: {}", names.join(", "))).given(given);
-        error.hint =
-            crate::suggest::nearest(given, known).map(|name| format!("did you mean `{name}`?"));
+        error.hint = near.map(|name| format!("did you mean `{name}`?"));
         error
     }
     /// Adds the given value.

@@ -124,7 +124,7 @@ pub trait ParamType: Sized + Clone {
     /// # Errors
     /// Returns an error that describes the allowed values.
     fn parse(value: &Value) -> Result<Self> {
-        Self::read(value).ok_or_else(|| not_of_kind::<Self>(value))
+        Self::read(value).ok_or_else(|| not_of_kind(value, Self::allowed(), Self::choices()))
     }
     /// The text form that reads back as the same value.
     fn to_text(&self) -> String;
@@ -157,10 +157,10 @@ pub fn read_value<T: ParamType>(value: &Value) -> Result<T> {
     T::parse(value)
 }
 
-fn not_of_kind<T: ParamType>(value: &Value) -> Error {
-    let error = Error::not_allowed(value, T::allowed());
+fn not_of_kind(value: &Value, allowed: String, choices: &[&str]) -> Error {
+    let error = Error::not_allowed(value, allowed);
     match value {
-        Value::Text(name) => match crate::suggest::nearest(name, T::choices().iter().copied()) {
+        Value::Text(name) => match crate::suggest::nearest(name, choices.iter().copied()) {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
             None => error,
         },
@@ -176,8 +176,11 @@ pub fn check_range<T: ParamType + PartialOrd>(value: &T, low: &T, high: &T) -> R
     if value.is_word() || (low <= value && value <= high) {
         return Ok(());
     }
-    let allowed = format!("{} from {} to {}", T::KIND, low.to_text(), high.to_text());
-    Err(Error::not_allowed(value.to_text(), allowed))
+    Err(out_of_range(value.to_text(), T::KIND, low.to_text(), high.to_text()))
+}
+
+fn out_of_range(value: String, kind: &str, low: String, high: String) -> Error {
+    Error::not_allowed(value, format!("{kind} from {low} to {high}"))
 }
 
 /// The kind of a table within a table.
@@ -187,11 +190,7 @@ pub(crate) const TABLE: &str = "table";
 impl<T: Params> ParamType for T {
     const KIND: &'static str = TABLE;
     fn allowed() -> String {
-        let keys: Vec<&str> = T::specs().iter().map(|spec| spec.name).collect();
-        let words = T::dialects().first().map(|dialect| dialect.kind);
-        let words =
-            words.map(|kind| format!(", or words such as `{kind} ...`")).unwrap_or_default();
-        format!("a table, with the keys {}{words}", keys.join(", "))
+        table_with_keys(&T::specs(), T::dialects())
     }
     fn read(value: &Value) -> Option<Self> {
         Self::parse(value).ok()
@@ -200,16 +199,26 @@ impl<T: Params> ParamType for T {
         match value {
             Value::Table(table) => T::from_table(table),
             Value::Text(text) if !T::dialects().is_empty() => words::read_params(text),
-            other => Err(not_of_kind::<Self>(other)),
+            other => Err(not_of_kind(other, Self::allowed(), &[])),
         }
     }
     fn to_text(&self) -> String {
         self.to_value().to_string()
     }
     fn to_value(&self) -> Value {
-        let entries = self.canonical().into_iter();
-        Value::Table(entries.map(|(key, value)| (key.to_string(), value)).collect())
+        table_of(self.canonical())
     }
+}
+
+fn table_with_keys(specs: &[ParamSpec], dialects: &[Dialect]) -> String {
+    let keys: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
+    let words =
+        dialects.first().map(|dialect| format!(", or words such as `{} ...`", dialect.kind));
+    format!("a table, with the keys {}{}", keys.join(", "), words.unwrap_or_default())
+}
+
+fn table_of(entries: Vec<(&'static str, Value)>) -> Value {
+    Value::Table(entries.into_iter().map(|(key, value)| (key.to_string(), value)).collect())
 }
 
 /// A parameter that may be absent: its text form is then `none`.
@@ -228,7 +237,8 @@ impl<T: ParamType> ParamType for Option<T> {
         match value {
             Value::Text(text) if text == "none" => Ok(None),
             other if T::KIND == TABLE => T::parse(other).map(Some),
-            other => Self::read(other).ok_or_else(|| not_of_kind::<Self>(other)),
+            other => Self::read(other)
+                .ok_or_else(|| not_of_kind(other, Self::allowed(), Self::choices())),
         }
     }
     fn to_text(&self) -> String {
@@ -282,7 +292,8 @@ impl<T: ParamType> ParamType for Auto<T> {
     fn parse(value: &Value) -> Result<Self> {
         match value {
             Value::Table(_) => T::parse(value).map(Auto::Set),
-            other => Self::read(other).ok_or_else(|| not_of_kind::<Self>(other)),
+            other => Self::read(other)
+                .ok_or_else(|| not_of_kind(other, Self::allowed(), Self::choices())),
         }
     }
     fn to_text(&self) -> String {
@@ -308,18 +319,77 @@ impl<T: ParamType> ParamType for Auto<T> {
     }
 }
 
+// What `params!` calls. These have one copy for each type, or are not generic at all: code for each
+// parameter was a quarter of what `aqmlab-aqm` had to compile.
+
+/// Sets a parameter.
+///
+/// # Errors
+/// Returns an error at the key that describes the allowed values.
+pub fn set_parameter<T: ParamType>(at: &mut T, key: &str, value: &Value) -> Result<()> {
+    *at = at.updated(value).map_err(|error| error.at(key))?;
+    Ok(())
+}
+
+/// Sets a parameter that has a range.
+///
+/// # Errors
+/// Returns an error at the key that describes the allowed values.
+pub fn set_in_range<T: ParamType + PartialOrd>(
+    at: &mut T,
+    key: &str,
+    value: &Value,
+    low: &T,
+    high: &T,
+) -> Result<()> {
+    let read = at.updated(value).map_err(|error| error.at(key))?;
+    check_range(&read, low, high).map_err(|error| error.given(value).at(key))?;
+    *at = read;
+    Ok(())
+}
+
+/// Returns the error for a key that none of the declarations has.
+pub fn unknown_key(key: &str, specs: &[ParamSpec]) -> Error {
+    let known: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
+    let mut error = Error::unknown("key", key, known);
+    error.given = None;
+    error.at(key)
+}
+
+/// The declaration of a parameter of type `T`.
+pub fn spec_of<T: ParamType>(
+    name: &'static str,
+    default: Option<T>,
+    range: Option<(T, T)>,
+    meaning: &'static str,
+    source: &'static str,
+) -> ParamSpec {
+    ParamSpec {
+        name,
+        kind: T::KIND,
+        default: default.map(|value| value.to_text()),
+        range: range.map(|(low, high)| (low.to_text(), high.to_text())),
+        choices: T::choices(),
+        // Each line of a documentation comment begins with a space.
+        meaning: meaning.trim(),
+        source,
+    }
+}
+
 /// The declarations of a group as a struct has it: with that struct's
 /// defaults in place of the group's own.
 pub fn specs_of_group<T: Params>(group: &T) -> Vec<ParamSpec> {
-    let defaults = group.entries().into_iter().map(|(_, text)| text);
-    T::specs()
-        .into_iter()
-        .zip(defaults)
-        .map(|(spec, default)| {
-            let default = spec.default.map(|_| default.to_string());
-            ParamSpec { default, ..spec }
-        })
-        .collect()
+    with_defaults(T::specs(), group.entries())
+}
+
+fn with_defaults(
+    mut specs: Vec<ParamSpec>,
+    defaults: Vec<(&'static str, Value)>,
+) -> Vec<ParamSpec> {
+    for (spec, (_, default)) in specs.iter_mut().zip(defaults) {
+        spec.default = spec.default.take().map(|_| default.to_string());
+    }
+    specs
 }
 
 /// Sets the parameter if the group has it. Returns true if so.
@@ -327,11 +397,15 @@ pub fn specs_of_group<T: Params>(group: &T) -> Vec<ParamSpec> {
 /// # Errors
 /// Returns the errors of [`Params::set`].
 pub fn set_in_group<T: Params>(group: &mut T, key: &str, value: &Value) -> Result<bool> {
-    let has = T::specs().iter().any(|spec| spec.name == key);
+    let has = has_key(&T::specs(), key);
     if has {
         group.set(key, value)?;
     }
     Ok(has)
+}
+
+fn has_key(specs: &[ParamSpec], key: &str) -> bool {
+    specs.iter().any(|spec| spec.name == key)
 }
 
 /// True if a parameter is serialised: one marked `left out` only if it differs from its default.
@@ -345,11 +419,6 @@ pub fn is_told(marks: &[&str], is_usual: bool) -> bool {
 /// Panics if the example of the declaration is invalid.
 pub fn example<T: ParamType>(text: &str) -> T {
     T::parse(&Value::from(text)).expect("the example of a required key is valid")
-}
-
-/// The text form of a default, for [`ParamSpec`].
-pub fn text_of<T: ParamType>(value: &T) -> String {
-    value.to_text()
 }
 
 /// Declares a struct of parameters; see the [module](mod@crate::params).
@@ -420,27 +489,13 @@ macro_rules! params {
             fn specs() -> $crate::__alloc::vec::Vec<$crate::params::ParamSpec> {
                 #[allow(unused_mut)]
                 let mut specs = $crate::__alloc::vec![$(
-                    $crate::params::ParamSpec {
-                        name: stringify!($field),
-                        kind: <$Type as $crate::params::ParamType>::KIND,
-                        default: $crate::usual!(@told $Type $(= $default)?),
-                        range: {
-                            #[allow(unused_mut, unused_assignments)]
-                            let mut range = None;
-                            $(
-                                let (low, high): ($Type, $Type) = ($low, $high);
-                                range = Some((
-                                    $crate::params::text_of(&low),
-                                    $crate::params::text_of(&high),
-                                ));
-                            )?
-                            range
-                        },
-                        choices: <$Type as $crate::params::ParamType>::choices(),
-                        // Each line of a documentation comment begins with a space.
-                        meaning: concat!($($doc),+).trim(),
-                        source: $source,
-                    },
+                    $crate::params::spec_of::<$Type>(
+                        stringify!($field),
+                        $crate::usual!(@told $Type $(= $default)?),
+                        $crate::usual!(@range $Type $(, $low => $high)?),
+                        concat!($($doc),+),
+                        $source,
+                    ),
                 )*];
                 $($( specs.extend($crate::params::specs_of_group::<$Group>(&$group_default)); )*)?
                 specs
@@ -450,15 +505,7 @@ macro_rules! params {
                 match key {
                     $(
                         stringify!($field) => {
-                            let read =
-                                <$Type as $crate::params::ParamType>::updated(&self.$field, value);
-                            $( let read = read.and_then(|read| {
-                                $crate::params::check_range(&read, &$low, &$high)
-                                    .map_err(|error| error.given(value))?;
-                                Ok(read)
-                            }); )?
-                            self.$field = read.map_err(|error| error.at(key))?;
-                            Ok(())
+                            $crate::usual!(@set self.$field, key, value $(, $low => $high)?)
                         }
                     )*
                     _ => {
@@ -467,11 +514,7 @@ macro_rules! params {
                                 return Ok(());
                             }
                         )*)?
-                        let known: $crate::__alloc::vec::Vec<&str> =
-                            Self::specs().into_iter().map(|spec| spec.name).collect();
-                        let mut error = $crate::Error::unknown("key", key, known);
-                        error.given = None;
-                        Err(error.at(key))
+                        Err($crate::params::unknown_key(key, &Self::specs()))
                     }
                 }
             }
@@ -503,7 +546,8 @@ macro_rules! params {
     };
 }
 
-/// Part of [`params!`](crate::params!): the default, or the example of a required key.
+/// Parts of [`params!`](crate::params!) that depend on whether there is a default or a range; alone, the
+/// default, or the example of a required key.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! usual {
@@ -513,12 +557,23 @@ macro_rules! usual {
     ($Type:ty, required $example:literal) => {
         $crate::params::example::<$Type>($example)
     };
-    (@told $Type:ty = $default:expr) => {{
-        let default: $Type = $default;
-        Some($crate::params::text_of(&default))
-    }};
+    (@told $Type:ty = $default:expr) => {
+        Some($default)
+    };
     (@told $Type:ty) => {
         None
+    };
+    (@range $Type:ty, $low:expr => $high:expr) => {
+        Some(($low, $high))
+    };
+    (@range $Type:ty) => {
+        None
+    };
+    (@set $at:expr, $key:ident, $value:ident, $low:expr => $high:expr) => {
+        $crate::params::set_in_range(&mut $at, $key, $value, &$low, &$high)
+    };
+    (@set $at:expr, $key:ident, $value:ident) => {
+        $crate::params::set_parameter(&mut $at, $key, $value)
     };
 }
 
