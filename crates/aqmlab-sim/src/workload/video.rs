@@ -27,7 +27,7 @@ use aqmlab_core::{
 };
 
 use super::pareto_onoff::Carrier;
-use super::player::{Player, Resumed};
+use super::player::Player;
 use super::{Workload, check_variation};
 use crate::workload::agenda::Messages;
 use crate::workload::app::{App, Context, Direction};
@@ -81,7 +81,6 @@ impl Workload for VideoParams {
                 flow: 0,
                 frames: Messages::default(),
                 player: Player::new(self.buffer, self.buffer),
-                began: Time::ZERO,
             }),
         })
     }
@@ -249,13 +248,12 @@ struct VideoConnection {
     /// Sending time and bytes of each frame.
     frames: Messages<(Time, u64)>,
     player: Player,
-    began: Time,
 }
 
 impl App for VideoConnection {
     fn start(&mut self, cx: &mut Context) {
         self.flow = cx.stream(Direction::Forward);
-        self.began = cx.now();
+        self.player.opened = cx.now();
         self.on_timer(cx);
     }
     fn on_timer(&mut self, cx: &mut Context) {
@@ -268,11 +266,7 @@ impl App for VideoConnection {
         while let Some((made, bytes)) = self.frames.arrived(flow, cx) {
             let now = cx.now();
             completed(bytes, now - made, cx);
-            match self.player.arrived(now, self.camera.interval, false) {
-                Some(Resumed::Join) => cx.activity().record("join", now - self.began),
-                Some(Resumed::Stall(length)) => cx.activity().record("stall", length),
-                None => {}
-            }
+            self.player.arrived(now, self.camera.interval, false, cx.activity());
         }
     }
     fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
