@@ -42,7 +42,7 @@ impl Host for Simulation {
     }
     fn wake_at(&mut self, app: u32, time: Time) {
         self.apps[app as usize].wake_at = Deadline::at(time);
-        self.events.push(time, Event::App(app));
+        self.events.push(time, Event::App as u32, app);
     }
     fn activity(&mut self, app: u32) -> &mut Activity {
         let group = self.apps[app as usize].group;
@@ -82,7 +82,7 @@ impl Host for Simulation {
         state.awaited = sent;
         if state.received() >= sent {
             // Deferred: applications must not be re-entered.
-            self.events.push(self.now, Event::Heard(flow));
+            self.events.push(self.now, Event::Heard as u32, flow);
         }
     }
     fn write(&mut self, flow: u32, bytes: u64) -> u64 {
@@ -209,7 +209,7 @@ impl Simulation {
         let streams = |key: &str| self.stream(&format!("flows.{name}.workload.{key}"));
         if let Some(app) = config.workload.app(&streams) {
             let slot = self.place_app(app, group, member as u32, name);
-            self.events.push(start, Event::AppStart(slot));
+            self.events.push(start, Event::AppStart as u32, slot);
         }
     }
 

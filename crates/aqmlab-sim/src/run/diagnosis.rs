@@ -381,7 +381,7 @@ impl Examined<'_> {
             flows.iter().find_map(|group| times(group).map(|times| (group, times)))?;
         let passes =
             |group: &&FlowGroup| group.path.contains(&index) || group.return_path.contains(&index);
-        let at_the_link: u64 = flows.iter().filter(passes).map(|group| group.count).sum();
+        let at_the_link: u64 = flows.iter().filter(passes).map(|group| group.params.count).sum();
         (at_the_link > 1).then(|| Note {
             id: "phase-effects",
             text: format!(
@@ -462,7 +462,7 @@ impl Examined<'_> {
             .map(|link| (*link, self.scenario.links[*link as usize].rate))
             .min_by_key(|(_, rate)| *rate)?;
         let shared = self.scenario.flows.iter().filter(|g| g.path.contains(&narrow));
-        let flows: u64 = shared.filter(|g| g.is_endless_bulk()).map(|g| g.count).sum();
+        let flows: u64 = shared.filter(|g| g.is_endless_bulk()).map(|g| g.params.count).sum();
         let link = self.simulation.network.link(narrow as usize);
         let counts = link.queue.counts();
         let [mut rtt, mut full] = [self.scenario.base_rtt_over(narrow as usize); 2];

@@ -23,28 +23,6 @@ use crate::network::series::Subject;
 use crate::scenario::{ChangeParams, Changing, Effect, Outside, Scenario};
 use crate::workload::quantities::Quantity;
 
-/// Scenario after the first of its changes.
-#[derive(Clone)]
-struct Current {
-    after: Changing,
-    /// Number of changes applied.
-    taken: usize,
-}
-
-impl Current {
-    fn new(scenario: &Scenario) -> Self {
-        Current { after: Changing::new(scenario), taken: 0 }
-    }
-
-    /// Applies the changes up to `index`.
-    fn take(&mut self, scenario: &Scenario, index: usize) {
-        for change in &scenario.changes[self.taken..index] {
-            self.after.take(&change.effect, scenario);
-        }
-        self.taken = index;
-    }
-}
-
 /// Run in progress.
 #[derive(Clone)]
 pub struct Run {
@@ -57,7 +35,7 @@ pub struct Run {
     /// Link whose packets are observed.
     watched: Option<usize>,
     /// Scenario with changes applied; `None` until needed.
-    current: Option<Current>,
+    current: Option<Changing>,
 }
 
 /// Saved state of a run, for [`Run::restore`].
@@ -186,19 +164,18 @@ impl Run {
         let change = ChangeParams { at, key: key.to_string(), value: value.clone(), replace };
         let scenario = &self.simulation.scenario;
         let index = scenario.changes.partition_point(|change| change.at <= at);
-        let current = self.current.get_or_insert_with(|| Current::new(scenario));
+        let current = self.current.get_or_insert_with(|| Changing::new(scenario));
         current.take(scenario, index);
-        let change = current.after.change(&change, outside)?;
+        let change = current.change(&change, outside)?;
         if change.effect.is_none() {
             return Ok(at);
         }
-        current.taken += 1;
         // Later changes depend on earlier ones.
         let later = &scenario.changes[index..];
         let mut flows = None;
         let mut changes = vec![change];
         if !later.is_empty() || matches!(changes[0].effect, Effect::Begin(_)) {
-            let mut end = current.after.clone();
+            let mut end = current.clone();
             for change in later {
                 let again = end.again(change, scenario).inspect_err(|_| self.current = None);
                 changes.push(again?);
@@ -370,10 +347,8 @@ impl Run {
         let only = index.map(|index| groups[place].member(&index.to_string())).transpose();
         let only = only.map_err(|error| error.at(group))?;
         let number = place as u32;
-        let mut is_steered = match &self.current {
-            Some(current) => current.after.is_steered(number, only),
-            None => false,
-        };
+        let mut is_steered =
+            self.current.as_ref().is_some_and(|current| current.is_steered(number, only));
         let mut samples = Vec::new();
         let own = self.simulation.flows.iter_mut().filter(|flow| flow.group == number);
         for (flow, _) in own.zip(0..).filter(|(_, index)| only.is_none_or(|only| only == *index)) {

@@ -139,6 +139,8 @@ pub(super) fn read_changes(
 pub struct Changing {
     /// Current scenario, without its changes.
     scenario: Scenario,
+    /// Number of changes made, without those to an equal value.
+    taken: usize,
     /// Transport of flows that changes add.
     transport: TcpParams,
     /// Stopped groups.
@@ -152,8 +154,8 @@ impl Changing {
     /// Creates the state before all changes.
     pub fn new(scenario: &Scenario) -> Self {
         let scenario = scenario.without_changes();
-        let (transport, stopped) = (TcpParams::default(), Vec::new());
-        Changing { scenario, transport, stopped, transports: BTreeMap::new() }
+        let (taken, transport, stopped) = (0, TcpParams::default(), Vec::new());
+        Changing { scenario, taken, transport, stopped, transports: BTreeMap::new() }
     }
 
     /// Returns the groups of flows, including added ones.
@@ -191,21 +193,26 @@ impl Changing {
             }
             None => self.change_flows(change, &parts, outside).map_err(|error| error.at(&place)),
         };
-        Ok(Change { at: change.at, effect: effect? })
+        let effect = effect?;
+        self.taken += usize::from(!effect.is_none());
+        Ok(Change { at: change.at, effect })
     }
 
-    /// Applies a change that was made earlier; `of` is the scenario after it.
-    pub fn take(&mut self, effect: &Effect, of: &Scenario) {
-        match effect {
-            Effect::Link(key, to) => {
-                key.take(&mut self.scenario.links[to.link as usize], &to.config);
-            }
-            Effect::Begin(group) => self.scenario.flows.push(of.flows[*group as usize].clone()),
-            Effect::Stop(group) => self.stopped.push(*group),
-            Effect::Transport(key, to) => {
-                self.set_transport(*key, to.group, to.member, &to.transport);
+    /// Applies the changes of a scenario up to `index` that are not made yet.
+    pub fn take(&mut self, of: &Scenario, index: usize) {
+        for change in &of.changes[self.taken..index] {
+            match &change.effect {
+                Effect::Link(key, to) => {
+                    key.take(&mut self.scenario.links[to.link as usize], &to.config);
+                }
+                Effect::Begin(group) => self.scenario.flows.push(of.flows[*group as usize].clone()),
+                Effect::Stop(group) => self.stopped.push(*group),
+                Effect::Transport(key, to) => {
+                    self.set_transport(*key, to.group, to.member, &to.transport);
+                }
             }
         }
+        self.taken = index;
     }
 
     /// Makes a later change of `of` again, after other changes were made before it.
@@ -434,7 +441,7 @@ impl Scenario {
     pub(super) fn change_table(&self, change: &Change) -> Value {
         let (value, replace) = match &change.effect {
             Effect::Link(key, to) => (key.value(&to.config), to.replace),
-            Effect::Begin(group) => (self.flow_table(&self.flows[*group as usize]), false),
+            Effect::Begin(group) => (self.flows[*group as usize].params.to_value(), false),
             Effect::Stop(_) => ("false".into(), false),
             Effect::Transport(key, to) => (key.value(&to.transport), false),
         };

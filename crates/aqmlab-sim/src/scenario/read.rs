@@ -2,7 +2,7 @@
 
 use aqmlab_core::error::breaks_line;
 use aqmlab_core::params::missing_key;
-use aqmlab_core::{Bytes, Error, ParamType, Params, Result, Span, Table, Value};
+use aqmlab_core::{Auto, Bytes, Chosen, Error, ParamType, Params, Result, Span, Table, Value};
 use aqmlab_tcp::TcpParams;
 
 use super::changes::read_changes;
@@ -390,7 +390,7 @@ pub(super) fn read_flow(
     check_name(name)?;
     let value = with_columns(value, outside.read_file)?;
     let table = value.as_table()?;
-    let params: FlowParams = read_params(table, &[])?;
+    let mut params: FlowParams = read_params(table, &[])?;
     let mut required = FlowParams::REQUIRED.iter().map(|(key, _)| key);
     if let Some(key) = required.find(|key| table.get(key).is_none()) {
         return Err(missing_key(key, &links[0].name));
@@ -419,30 +419,44 @@ pub(super) fn read_flow(
     }
     let endpoint = params.endpoint.read_with(outside.endpoints);
     let endpoint = endpoint.map_err(|error| error.at("endpoint"))?;
+    let mut used = transport.canonical();
     if endpoint.downcast_ref::<TfrcParams>().is_some() {
         TfrcParams::check_group(workload.has_app().then(|| workload.name()), table)?;
+        used.retain(|(key, _)| TfrcParams::USED.contains(key));
     }
+    let start = params.start.or_else(|| Start::spread(begin, params.count));
+    let path = read_path("path", &params.path, links)?;
+    let return_path = read_path("return_path", &params.return_path, links)?;
+    params.reroutes.sort_by_key(|change| change.at);
+    let reroutes = read_reroutes(&params.reroutes, links).map_err(|error| error.at("reroutes"))?;
+    let usual = FlowParams::default();
+    if params.access_delay.ceiling() == 0.0 {
+        params.access_delay = usual.access_delay;
+    }
+    params.workload = Chosen::from_table(workload.to_table());
+    params.start = Auto::Set(start);
+    params.endpoint = match endpoint.is_tcp() {
+        true => usual.endpoint,
+        false => Chosen::from_table(endpoint.to_table()),
+    };
+    let used = used.into_iter().map(|(key, value)| (key.to_string(), value));
+    params.transport = Some(used.collect());
+    let (name, is_added) = (name.to_string(), false);
     Ok(FlowGroup {
-        name: name.to_string(),
-        count: params.count,
-        path: read_path("path", &params.path, links)?,
-        return_path: read_path("return_path", &params.return_path, links)?,
+        name,
+        params,
+        path,
+        return_path,
         workload,
-        size: params.size,
-        source: params.source,
-        destination: params.destination,
-        class: params.class,
-        delays: params.delays,
-        access_delay: params.access_delay,
-        start: params.start.or_else(|| Start::spread(begin, params.count)),
+        start,
         endpoint,
         transport,
-        reroutes: read_reroutes(&params.reroutes, links).map_err(|error| error.at("reroutes"))?,
-        is_added: false,
+        reroutes,
+        is_added,
     })
 }
 
-/// Reads the route changes of a group, in the order of their times.
+/// Reads the route changes of a group.
 fn read_reroutes(changes: &[RerouteParams], links: &[LinkConfig]) -> Result<Vec<Reroute>> {
     let read = |change: &RerouteParams| {
         let path = |key, names: &Option<LinkNames>| {
@@ -456,9 +470,7 @@ fn read_reroutes(changes: &[RerouteParams], links: &[LinkConfig]) -> Result<Vec<
         }
         Ok(Reroute { at: change.at, path, return_path })
     };
-    let mut changes = changes.iter().map(read).collect::<Result<Vec<_>>>()?;
-    changes.sort_by_key(|change| change.at);
-    Ok(changes)
+    changes.iter().map(read).collect()
 }
 
 fn read_path(key: &str, names: &LinkNames, links: &[LinkConfig]) -> Result<Vec<u32>> {
