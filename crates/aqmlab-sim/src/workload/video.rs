@@ -119,14 +119,6 @@ impl Camera {
     }
 }
 
-/// Records a complete frame.
-fn completed(bytes: u64, time: Span, cx: &mut Context) {
-    let activity = cx.activity();
-    activity.completed += 1;
-    activity.bytes += bytes;
-    activity.record("frame", time);
-}
-
 /// Frame in flight.
 #[derive(Clone)]
 struct Frame {
@@ -226,7 +218,7 @@ impl App for VideoDatagrams {
     }
     fn on_datagram(&mut self, _flow: u32, sent: Time, cx: &mut Context) {
         if let Some((bytes, delay)) = self.arrived(sent, cx.now()) {
-            completed(bytes, delay, cx);
+            cx.activity().complete(bytes, "frame", delay);
         }
     }
     fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
@@ -265,8 +257,9 @@ impl App for VideoConnection {
     fn on_received(&mut self, flow: u32, cx: &mut Context) {
         while let Some((made, bytes)) = self.frames.arrived(flow, cx) {
             let now = cx.now();
-            completed(bytes, now - made, cx);
-            self.player.arrived(now, self.camera.interval, false, cx.activity());
+            let activity = cx.activity();
+            activity.complete(bytes, "frame", now - made);
+            self.player.arrived(now, self.camera.interval, false, activity);
         }
     }
     fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {

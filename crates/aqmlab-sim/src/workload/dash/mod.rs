@@ -182,9 +182,7 @@ impl Viewer {
         let now = cx.now();
         let time = now - self.asked;
         let activity = cx.activity();
-        activity.completed += 1;
-        activity.bytes += self.size;
-        activity.record("segment", time);
+        activity.complete(self.size, "segment", time);
         self.chooser.seen(self.size, time);
         let DashParams { segment, ladder, .. } = &self.chooser.params;
         self.bits += self.rung.map_or(0.0, |rung| ladder[rung].as_bps() as f64);

@@ -291,11 +291,7 @@ impl Browser {
             return;
         }
         let bytes = self.page.iter().map(|object| object.size).sum::<u64>();
-        let load = now - self.began;
-        let activity = cx.activity();
-        activity.completed += 1;
-        activity.bytes += bytes;
-        activity.record("page_load", load);
+        cx.activity().complete(bytes, "page_load", now - self.began);
         if self.params.keep != Keep::All || self.pages_left == 0 {
             self.connections.drain(..).for_each(|connection| connection.close(cx));
             self.names.forget();
