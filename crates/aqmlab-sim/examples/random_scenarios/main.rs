@@ -54,10 +54,11 @@ fn read_file(name: &str) -> Result<Arc<InputFile>> {
 fn parse(table: &Table) -> Result<Scenario> {
     let disciplines = broken::disciplines();
     let outside = Outside { disciplines: &disciplines, ..Outside::files(&read_file) };
-    Scenario::from_table_with(table.clone(), "scenario", &[], outside)
+    Scenario::from_table(table.clone(), "scenario", &[], outside)
 }
 
 /// What the command line says.
+#[derive(Default)]
 struct Options {
     seed: u64,
     from: u64,
@@ -71,17 +72,7 @@ struct Options {
 }
 
 fn options() -> Option<Options> {
-    let mut options = Options {
-        seed: 1,
-        from: 0,
-        count: 100,
-        minutes: None,
-        seconds: 20.0,
-        save: None,
-        run: Vec::new(),
-        ranges: false,
-        broken: false,
-    };
+    let mut options = Options { seed: 1, count: 100, seconds: 20.0, ..Options::default() };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {

@@ -7,7 +7,7 @@ use aqmlab_tcp::Ack;
 
 use super::events::Event;
 use super::simulation::Simulation;
-use crate::endpoints::flow::{Ends, Flow, GONE, NONE, Opening};
+use crate::endpoints::flow::{Ends, Flow, FlowSetup, GONE, NONE, Opening};
 use crate::endpoints::packet::Content;
 use crate::endpoints::{End, EndpointSetup};
 use crate::network::losses::Losses;
@@ -49,14 +49,14 @@ impl Host for Simulation {
         &mut self.activities[group as usize]
     }
     fn open(&mut self, app: u32, wanted: Wanted) -> u32 {
-        let flow = self.make_flow(app, wanted);
+        let flow = self.make_flow(app, wanted, Flow::new);
         self.open_flow(flow);
         flow
     }
     fn connect(&mut self, app: u32, is_transient: bool, class: Option<Dscp>) -> [u32; 2] {
         let wanted = |direction| Wanted { direction, size: None, is_transient, class };
-        let to_server = self.make_flow(app, wanted(Direction::Backward));
-        let to_client = self.make_flow(app, wanted(Direction::Forward));
+        let to_server = self.make_flow(app, wanted(Direction::Backward), Flow::new);
+        let to_client = self.make_flow(app, wanted(Direction::Forward), Flow::new);
         let flow = &mut self.flows[to_server as usize];
         if flow.tcp().is_some() {
             flow.opening = Some((to_client, Opening::Listen));
@@ -154,18 +154,10 @@ impl Host for Simulation {
         tells: bool,
         class: Option<Dscp>,
     ) -> u32 {
-        let (group, member, name) = self.name_next(app);
-        let index = self.flows.len() as u32;
-        let scenario = Arc::clone(&self.scenario);
-        let stream = format!("flows.{name}.hash");
-        let mut setup = self.setup_flow(&scenario, index, group, member, &stream);
-        setup.start = self.now;
-        setup.app = app;
-        setup.class = class.map_or(setup.class, |class| class.0);
-        if direction == Direction::Backward {
-            setup.turn();
-        }
-        self.flows.push(Flow::datagrams(setup, tells));
+        let wanted = Wanted { direction, size: None, is_transient: false, class };
+        let index = self.make_flow(app, wanted, |setup| {
+            Flow::datagrams(FlowSetup { size: None, is_open: false, ..setup }, tells)
+        });
         if self.flows[index as usize].is_carried() {
             self.open_flow(index);
         }
@@ -283,7 +275,12 @@ impl Simulation {
 
     /// Creates a flow for an application. Reuses the slot of an ended flow unless a recording names
     /// flows.
-    fn make_flow(&mut self, slot: u32, wanted: Wanted) -> u32 {
+    fn make_flow(
+        &mut self,
+        slot: u32,
+        wanted: Wanted,
+        make: impl FnOnce(FlowSetup<'_>) -> Flow,
+    ) -> u32 {
         let Wanted { direction, size, is_transient, class } = wanted;
         let (group, member, name) = self.name_next(slot);
         let place = match is_transient {
@@ -303,7 +300,7 @@ impl Simulation {
         if direction == Direction::Backward {
             setup.turn();
         }
-        let flow = Flow::new(setup);
+        let flow = make(setup);
         match place {
             Some(place) => {
                 let before = std::mem::replace(&mut self.flows[place as usize], flow);
@@ -396,9 +393,7 @@ impl Simulation {
         }
         if let Some(size) = flow.size {
             let activity = &mut self.activities[flow.group as usize];
-            activity.completed += 1;
-            activity.bytes += size;
-            activity.record("completion", now - flow.start);
+            activity.complete(size, "completion", now - flow.start);
         }
         if flow.app < GONE {
             let app = flow.app;

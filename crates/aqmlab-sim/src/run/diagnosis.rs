@@ -476,7 +476,8 @@ impl Examined<'_> {
         let control = &transport.congestion_control;
         let cycle = control.cycle(window, rtt.as_secs_f64(), transport.delayed_ack)?;
         let needed = Span::from_secs_f64(cycle * CYCLES as f64);
-        let lasted = self.simulation.now.saturating_since(Time::ZERO + group.start.latest());
+        let [_, latest] = group.start.range();
+        let lasted = self.simulation.now.saturating_since(Time::ZERO + latest);
         (lasted < needed).then(|| Note {
             id: "run-too-short",
             text: format!(

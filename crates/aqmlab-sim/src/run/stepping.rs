@@ -4,7 +4,7 @@
 //! adds a [change](crate::scenario::Change) to the scenario, so the saved scenario of the run gives
 //! the same results from the start.
 //!
-//! A [`Snapshot`] is a copy of the state: network, endpoints, applications, random streams and
+//! [`Run::fork`] copies the state: network, endpoints, applications, random streams and
 //! measurements. Samples and records of packets, which grow with the run, are shared between copies.
 //! A [`Position`] is the time only; the run is repeated to make its state again.
 
@@ -20,7 +20,7 @@ use crate::endpoints::Direction;
 use crate::endpoints::flow::Flow;
 use crate::network::probe::PacketEvent;
 use crate::network::series::Subject;
-use crate::scenario::{ChangeParams, Changing, Effect, Outside, Scenario};
+use crate::scenario::{ChangeParams, Changing, Effect, Outside, Scenario, group_index};
 use crate::workload::quantities::Quantity;
 
 /// Run in progress.
@@ -36,16 +36,6 @@ pub struct Run {
     watched: Option<usize>,
     /// Scenario with changes applied; `None` until needed.
     current: Option<Changing>,
-}
-
-/// Saved state of a run, for [`Run::restore`].
-pub struct Snapshot(Run);
-
-impl Snapshot {
-    /// Returns the virtual time of the snapshot.
-    pub fn time(&self) -> Time {
-        self.0.time
-    }
 }
 
 /// Position of a run without its state, from which [`Run::repeat`] makes the state again.
@@ -135,25 +125,14 @@ impl Run {
 
     /// Changes a key from now on, and adds the change to the scenario.
     /// [`Change`](crate::scenario::Change) lists the keys and the meaning of changes. A change to
-    /// an equal value has no effect and is not added. Returns the time of the change. The cost does
-    /// not depend on the number of earlier changes.
+    /// an equal value has no effect and is not added, except that `replace` restarts a queue with
+    /// new state; its packets stay. Returns the time of the change. The cost does not depend on the
+    /// number of earlier changes.
     ///
     /// # Errors
-    /// Returns an error if the key cannot change, or not to this value; the run is then unchanged.
-    pub fn set(&mut self, key: &str, value: &Value, outside: Outside<'_>) -> Result<Span> {
-        self.change(key, value, false, outside)
-    }
-
-    /// Changes the parameters of a queue, or restarts it with the same ones, with new state: the
-    /// packets stay.
-    ///
-    /// # Errors
-    /// See [`Run::set`]; also returns an error if the key is not one of a queue.
-    pub fn replace(&mut self, key: &str, value: &Value, outside: Outside<'_>) -> Result<Span> {
-        self.change(key, value, true, outside)
-    }
-
-    fn change(
+    /// Returns an error if the key cannot change, or not to this value, or if `replace` is true and
+    /// the key is not one of a queue; the run is then unchanged.
+    pub fn set(
         &mut self,
         key: &str,
         value: &Value,
@@ -241,19 +220,11 @@ impl Run {
         self
     }
 
-    /// Returns a snapshot of the run.
-    ///
-    /// # Errors
-    /// See [`Run::fork`].
-    pub fn snapshot(&self) -> Result<Snapshot> {
-        self.fork().map(Snapshot)
-    }
-
-    /// Restores a snapshot of this run or of another one, with its scenario. The cost is that of
-    /// [`Run::fork`].
-    pub fn restore(&mut self, to: &Snapshot) {
+    /// Continues from a [copy](Run::fork) of this run or of another one, with its scenario. The
+    /// cost is that of another copy.
+    pub fn restore(&mut self, copy: &Run) {
         let watched = self.watched;
-        *self = to.0.fork().expect("it could be copied before");
+        *self = copy.fork().expect("it could be copied before");
         self.watch_packets(watched);
     }
 
@@ -279,20 +250,16 @@ impl Run {
     }
 
     /// Returns to an earlier time, with all current changes of the scenario, including later ones:
-    /// continues from the snapshot, or repeats the run from its start if there is none. Changes
-    /// before the snapshot must be those of this run.
+    /// continues from the optional copy if the changes before it are those of this run, and
+    /// otherwise repeats the run from its start.
     ///
     /// # Errors
     /// See [`Run::advance`].
-    pub fn rewind(
-        &mut self,
-        to: Time,
-        from: Option<&Snapshot>,
-    ) -> std::result::Result<(), Stopped> {
+    pub fn rewind(&mut self, to: Time, from: Option<&Run>) -> std::result::Result<(), Stopped> {
         let scenario = Arc::clone(self.scenario());
-        let made = |from: &&Snapshot| from.0.simulation.changed;
-        let is_past = |from: &&Snapshot| {
-            from.0.scenario().changes.get(..made(from)) == scenario.changes.get(..made(from))
+        let is_past = |from: &&Run| {
+            let made = ..from.simulation.changed;
+            from.scenario().changes.get(made) == scenario.changes.get(made)
         };
         match from.filter(is_past) {
             Some(from) => {
@@ -341,12 +308,9 @@ impl Run {
     /// Returns an error if there is no such flow, or no congestion control is `steered`.
     pub fn samples(&mut self, group: &str, index: Option<u32>) -> Result<Vec<AckSample>> {
         let groups = &self.simulation.scenario.flows;
-        let names = || groups.iter().map(|each| each.name.as_str());
-        let place = names().position(|name| name == group);
-        let place = place.ok_or_else(|| Error::unknown("group of flows", group, names()))?;
-        let only = index.map(|index| groups[place].member(&index.to_string())).transpose();
-        let only = only.map_err(|error| error.at(group))?;
-        let number = place as u32;
+        let number = group_index(groups, group)?;
+        let only = index.map(|index| groups[number as usize].member(&index.to_string()));
+        let only = only.transpose().map_err(|error| error.at(group))?;
         let mut is_steered =
             self.current.as_ref().is_some_and(|current| current.is_steered(number, only));
         let mut samples = Vec::new();

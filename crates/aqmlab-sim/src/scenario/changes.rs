@@ -34,7 +34,7 @@ use aqmlab_core::{Bytes, Error, ParamType, Result, Span, Table, Time, Value};
 use aqmlab_tcp::TcpParams;
 
 use super::overrides::{at_key, with_link};
-use super::read::{read_flow, transport_of};
+use super::read::{group_index, link_index, read_flow, transport_of};
 use super::{
     ChangeParams, FlowGroup, LinkConfig, LinkKey, Outside, Scenario, TransportChange, TransportKey,
 };
@@ -183,9 +183,8 @@ impl Changing {
         let effect = match link_key {
             Some(key) => {
                 let (name, below) = (parts[1], parts.get(3).copied());
-                let index = self.scenario.links.iter().position(|link| link.name == name);
-                let names = self.scenario.links.iter().map(|link| link.name.as_str());
-                let index = index.ok_or_else(|| Error::unknown("link", name, names).at(&place))?;
+                let index = link_index(&self.scenario.links, name);
+                let index = index.map_err(|error| error.at(&place))? as usize;
                 let next =
                     key.with_value(&self.scenario.links[index], below, &change.value, outside);
                 next.and_then(|next| self.change_link(key, index, next, change.replace))
@@ -335,7 +334,7 @@ impl Changing {
             None => (key, None),
         };
         let key = TransportKey::read(&key.into()).ok_or_else(Self::cannot_change)?;
-        let index = self.group(name)?;
+        let index = group_index(&self.scenario.flows, name)?;
         let group = &self.scenario.flows[index as usize];
         let member = member.map(|text| group.member(text)).transpose()?;
         let before = self.transport_of(index, member);
@@ -388,15 +387,6 @@ impl Changing {
         Effect::Transport(key, TransportChange { group, member, transport, is_other })
     }
 
-    /// Returns the index of a group of flows.
-    fn group(&self, name: &str) -> Result<u32> {
-        let names = || self.scenario.flows.iter().map(|flows| flows.name.as_str());
-        let index = names().position(|known| known == name);
-        index
-            .map(|index| index as u32)
-            .ok_or_else(|| Error::unknown("group of flows", name, names()))
-    }
-
     fn begin(&mut self, group: FlowGroup) -> Result<Effect> {
         if self.scenario.flows.iter().any(|flows| flows.name == group.name) {
             return Err(Error::new("a group of flows with this name exists already"));
@@ -406,7 +396,7 @@ impl Changing {
     }
 
     fn stop(&mut self, name: &str) -> Result<Effect> {
-        let index = self.group(name)?;
+        let index = group_index(&self.scenario.flows, name)?;
         if self.stopped.contains(&index) {
             return Err(Error::new("these flows are stopped already"));
         }
@@ -424,7 +414,7 @@ fn read_group(
     outside: Outside<'_>,
 ) -> Result<FlowGroup> {
     let mut group = read_flow(name, &change.value, change.at, links, transport, outside)?;
-    let first = group.start.earliest();
+    let [first, _] = group.start.range();
     if first < change.at {
         let problem = "the flows begin before the change that adds them";
         return Err(Error::new(problem).given(first).at("start"));

@@ -34,6 +34,7 @@ pub use self::columns::ColumnParams;
 pub(crate) use self::columns::with_columns;
 pub use self::keys::{ChangeParams, LinkNames, RerouteParams, Start};
 pub use self::link_keys::LinkKey;
+pub(crate) use self::read::group_index;
 pub use self::text::{parse_document, parse_value, to_json, to_toml};
 pub use self::transport_keys::{TransportChange, TransportKey};
 pub use crate::endpoints::Dscp;
@@ -216,11 +217,6 @@ impl<'a> Outside<'a> {
     /// Provides custom disciplines only.
     pub fn disciplines(disciplines: &'a dyn Lookup<dyn Discipline>) -> Self {
         Outside { disciplines, ..Outside::default() }
-    }
-
-    /// Provides custom congestion controls only.
-    pub fn controls(controls: &'a dyn Lookup<dyn ControlParams>) -> Self {
-        Outside { controls, ..Outside::default() }
     }
 
     /// Provides custom endpoints only.
