@@ -233,26 +233,28 @@ impl Simulation {
         // Requests of an application cause no notifications.
         let mut app = self.apps[slot as usize].app.take().expect("it is not being told already");
         what(&mut *app, &mut Context::new(self, slot));
-        let place = &mut self.apps[slot as usize];
-        if place.has_ended {
-            self.activities[place.group as usize].scores.add(&*app, self.now);
-            place.wake_at = Deadline::NEVER;
-            let group = place.group;
-            self.unfinished -= usize::from(self.is_awaited(group));
-            self.free_apps.push(slot);
-        } else {
-            place.app = Some(app);
+        match self.apps[slot as usize].has_ended {
+            true => {
+                self.ended(slot, &*app);
+                self.free_apps.push(slot);
+            }
+            false => self.apps[slot as usize].app = Some(app),
         }
     }
 
     /// Stops an application. Its slot is not reused, because events for it may be pending.
     pub(super) fn stop_app(&mut self, slot: u32) {
+        if let Some(app) = self.apps[slot as usize].app.take() {
+            self.ended(slot, &*app);
+        }
+    }
+
+    /// Counts the end of an application.
+    fn ended(&mut self, slot: u32, app: &dyn App) {
         let place = &mut self.apps[slot as usize];
-        let Some(app) = place.app.take() else { return };
-        place.has_ended = true;
-        place.wake_at = Deadline::NEVER;
+        (place.has_ended, place.wake_at) = (true, Deadline::NEVER);
         let group = place.group;
-        self.activities[group as usize].scores.add(&*app, self.now);
+        self.activities[group as usize].scores.add(app, self.now);
         self.unfinished -= usize::from(self.is_awaited(group));
     }
 

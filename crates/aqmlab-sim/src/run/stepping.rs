@@ -144,7 +144,7 @@ impl Run {
         let scenario = &self.simulation.scenario;
         let index = scenario.changes.partition_point(|change| change.at <= at);
         let current = self.current.get_or_insert_with(|| Changing::new(scenario));
-        current.take(scenario, index);
+        current.catch_up(scenario, index);
         let change = current.change(&change, outside)?;
         if change.effect.is_none() {
             return Ok(at);

@@ -197,21 +197,26 @@ impl Changing {
         Ok(Change { at: change.at, effect })
     }
 
-    /// Applies the changes of a scenario up to `index` that are not made yet.
-    pub fn take(&mut self, of: &Scenario, index: usize) {
-        for change in &of.changes[self.taken..index] {
-            match &change.effect {
-                Effect::Link(key, to) => {
-                    key.take(&mut self.scenario.links[to.link as usize], &to.config);
-                }
-                Effect::Begin(group) => self.scenario.flows.push(of.flows[*group as usize].clone()),
-                Effect::Stop(group) => self.stopped.push(*group),
-                Effect::Transport(key, to) => {
-                    self.set_transport(*key, to.group, to.member, &to.transport);
-                }
+    /// Applies a change that was made earlier; `of` is the scenario after it.
+    pub fn take(&mut self, effect: &Effect, of: &Scenario) {
+        self.taken += 1;
+        match effect {
+            Effect::Link(key, to) => {
+                key.take(&mut self.scenario.links[to.link as usize], &to.config);
+            }
+            Effect::Begin(group) => self.scenario.flows.push(of.flows[*group as usize].clone()),
+            Effect::Stop(group) => self.stopped.push(*group),
+            Effect::Transport(key, to) => {
+                self.set_transport(*key, to.group, to.member, &to.transport);
             }
         }
-        self.taken = index;
+    }
+
+    /// Applies the changes of a scenario up to `index` that are not made yet.
+    pub(crate) fn catch_up(&mut self, of: &Scenario, index: usize) {
+        for change in &of.changes[self.taken..index] {
+            self.take(&change.effect, of);
+        }
     }
 
     /// Makes a later change of `of` again, after other changes were made before it.
