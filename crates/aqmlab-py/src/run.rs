@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aqmlab_core::{Error, Span, Time};
 use aqmlab_sim::network::series::Subject;
-use aqmlab_sim::{Outside, Position, Run, Snapshot, Stopped};
+use aqmlab_sim::{Outside, Position, Run, Stopped};
 use aqmlab_tcp::congestion::AckSample;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -20,7 +20,7 @@ use crate::tables::{Finished, Results};
 /// Saved state of a run.
 #[pyclass(name = "Snapshot", module = "aqmlab._core", frozen)]
 pub struct PySnapshot {
-    snapshot: Mutex<Snapshot>,
+    run: Mutex<Run>,
     time: Time,
 }
 
@@ -106,14 +106,14 @@ impl PyRun {
     /// Returns a snapshot of the run.
     fn snapshot(&self, py: Python<'_>) -> PyResult<PySnapshot> {
         let run = self.ready()?;
-        let snapshot = guarded(py, || run.snapshot())?.map_err(|error| to_py_error(py, error))?;
-        Ok(PySnapshot { time: snapshot.time(), snapshot: Mutex::new(snapshot) })
+        let copy = guarded(py, || run.fork())?.map_err(|error| to_py_error(py, error))?;
+        Ok(PySnapshot { time: copy.time(), run: Mutex::new(copy) })
     }
 
     /// Restores a snapshot.
     fn restore(&mut self, py: Python<'_>, snapshot: PyRef<'_, PySnapshot>) -> PyResult<()> {
         let run = self.run.as_mut().ok_or_else(over)?;
-        guarded(py, || run.restore(&held(&snapshot.snapshot)))
+        guarded(py, || run.restore(&held(&snapshot.run)))
     }
 
     /// Returns a copy of the run.
@@ -252,11 +252,7 @@ impl PyRun {
             ..Outside::default()
         };
         let run = self.run.as_mut().ok_or_else(over)?;
-        let at = match replace {
-            true => run.replace(key, &value, outside),
-            false => run.set(key, &value, outside),
-        };
-        let at = at.map_err(|error| to_py_error(py, error))?;
+        let at = run.set(key, &value, replace, outside).map_err(|error| to_py_error(py, error))?;
         Ok(at.as_secs_f64())
     }
 

@@ -15,7 +15,7 @@ use aqmlab_core::Span;
 use aqmlab_sim::capture::{self, Recorder};
 use aqmlab_sim::network::records::RecordSink;
 use aqmlab_sim::scenario::{FlowGroup, Level, LinkConfig};
-use aqmlab_sim::{Run, RunResult, Scenario, Stopped, WorkLimit, run_into, try_run_recorded};
+use aqmlab_sim::{Run, RunResult, Scenario, Stopped, WorkLimit, run_into};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -413,8 +413,7 @@ fn run(work: &Work, job: &mut Job, spill: Option<&Arc<Spill>>) -> Option<Ran> {
                 let own = copy.unwrap_or_else(|| taken(from));
                 Ok((own.continued(scenario, limit.progress.clone()).finish()?, Ok(())))
             }
-            None => Ok((run_into(scenario, replication, limit, sink)?, Ok(()))),
-            Some(recorder) => try_run_recorded(scenario, replication, limit, recorder),
+            recorder => run_into(scenario, replication, limit, sink, recorder),
         }))
     };
     if has_custom(&job.scenario) {

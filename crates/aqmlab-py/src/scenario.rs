@@ -102,7 +102,7 @@ impl PyScenario {
             Scenario::parse_with(text.to_str()?, file, &overrides, outside)
         } else {
             let table = to_table(source.cast::<PyMapping>()?)?;
-            Scenario::from_table_with(table, file, &overrides, outside)
+            Scenario::from_table(table, file, &overrides, outside)
         };
         let scenario = Arc::new(scenario.map_err(|error| to_py_error(py, error))?);
         Ok(PyScenario { scenario, folders })

@@ -28,7 +28,7 @@ pub mod workload;
 
 pub use network::LinkResult;
 pub use run::results::{FlowResult, GroupResult, RunResult, Traffic};
-pub use run::stepping::{Position, Run, Snapshot};
+pub use run::stepping::{Position, Run};
 pub use run::work_limit::{Stopped, WorkLimit};
-pub use run::{run, run_into, try_run, try_run_recorded};
+pub use run::{run, run_into, try_run};
 pub use scenario::{Outside, Scenario};

@@ -77,7 +77,7 @@ fn with_file(text: &str, content: &[u8]) -> Result<Scenario> {
     let read = move |_: &str| Ok(Arc::new(InputFile::new(content.clone())));
     let scenario = Scenario::parse_with(text, "scenario", &[], Outside::files(&read))?;
     let outside = Outside::files(&read);
-    let again = Scenario::from_table_with(scenario.to_table(), "again", &[], outside).unwrap();
+    let again = Scenario::from_table(scenario.to_table(), "again", &[], outside).unwrap();
     assert_eq!(again.to_json(), scenario.to_json());
     Ok(scenario)
 }

@@ -26,7 +26,7 @@ use aqmlab_core::{Error, Result, Time};
 use aqmlab_sim::network::probe::{Happened, PacketEvent};
 use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::scenario::parse_value;
-use aqmlab_sim::{Outside, Run, Scenario, Snapshot, run};
+use aqmlab_sim::{Outside, Run, Scenario, run};
 
 use crate::{catalogue, check, digest, json};
 
@@ -38,8 +38,8 @@ struct Slot {
     events: Vec<PacketEvent>,
     /// Packets in the queue, in order of arrival.
     waiting: Vec<PacketEvent>,
-    /// Snapshots with the packets in the queue, at multiples of an interval.
-    past: Vec<(Snapshot, Vec<PacketEvent>)>,
+    /// Copies of the run with the packets in the queue, at multiples of an interval.
+    past: Vec<(Run, Vec<PacketEvent>)>,
     /// Interval between snapshots in nanoseconds. It doubles when there are [`MOST`].
     each: u64,
 }
@@ -82,10 +82,7 @@ impl Lab {
             "set" | "replace" => {
                 let (value, endpoints) = (parse_value(second), aqmlab_quic::endpoints()?);
                 let outside = Outside::endpoints(&endpoints);
-                let at = match name {
-                    "set" => slot.run.set(first, &value, outside),
-                    _ => slot.run.replace(first, &value, outside),
-                };
+                let at = slot.run.set(first, &value, name == "replace", outside);
                 slot.forget_later();
                 Ok(at?.as_nanos().to_string().into_bytes())
             }
@@ -186,7 +183,7 @@ impl Slot {
             let is_new = self.past.last().is_none_or(|(last, _)| last.time() < next);
             // A copy that repeats the run costs as much as going back without it.
             if self.run.time() == next && is_new && self.run.is_cloneable() {
-                self.past.push((self.run.snapshot()?, self.waiting.clone()));
+                self.past.push((self.run.fork()?, self.waiting.clone()));
                 if self.past.len() == MOST {
                     self.each *= 2;
                     let each = self.each;
@@ -207,19 +204,19 @@ impl Slot {
     }
 
     fn rewind(&mut self, to: Time) -> Result<()> {
-        let past = self.past.iter().rfind(|(snapshot, _)| snapshot.time() <= to);
-        let time = past.map_or(Time::ZERO, |(snapshot, _)| snapshot.time());
-        self.run.rewind(time, past.map(|(snapshot, _)| snapshot)).map_err(stopped)?;
+        let past = self.past.iter().rfind(|(past, _)| past.time() <= to);
+        let time = past.map_or(Time::ZERO, |(past, _)| past.time());
+        self.run.rewind(time, past.map(|(past, _)| past)).map_err(stopped)?;
         self.waiting = past.map(|(_, waiting)| waiting.clone()).unwrap_or_default();
         self.advance(to)?;
         self.events.clear();
         Ok(())
     }
 
-    /// Removes the snapshots after the present, which later changes make wrong.
+    /// Removes the copies after the present, which later changes make wrong.
     fn forget_later(&mut self) {
         let now = self.run.time();
-        self.past.retain(|(snapshot, _)| snapshot.time() <= now);
+        self.past.retain(|(past, _)| past.time() <= now);
     }
 
     /// Stores packet events, and updates the packets in the queue.

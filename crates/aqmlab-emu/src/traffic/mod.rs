@@ -132,7 +132,7 @@ fn hosts_of(groups: &[FlowGroup]) -> Topology {
 
 /// Rejects access delays: delays are available on links only.
 fn without_access(group: &FlowGroup) -> Result<()> {
-    if group.access_delay.ceiling() > 0.0 {
+    if group.params.access_delay.ceiling() > 0.0 {
         let error = Error::new("delays of single flows are not available with real packets");
         return Err(error.at("access_delay").hint("a link of its own for each group"));
     }

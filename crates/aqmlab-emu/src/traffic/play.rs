@@ -192,8 +192,9 @@ pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
             warmup = None;
             stats.end_warmup(end);
         }
-        let all_done =
-            awaited.iter().all(|group| stats.members_done[*group] >= scenario.flows[*group].count);
+        let all_done = awaited
+            .iter()
+            .all(|group| stats.members_done[*group] >= scenario.flows[*group].params.count);
         if now >= stage.end || (all_done && !is_endless) {
             stage.is_closing.store(true, Ordering::Relaxed);
             let wait = |stats| {

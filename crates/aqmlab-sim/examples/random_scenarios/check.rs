@@ -8,9 +8,8 @@ use crate::laws;
 
 /// The first thing that is wrong with a result.
 pub fn check(scenario: &Scenario, result: &RunResult) -> Result<(), String> {
-    let fail = |what: String| Err(what);
     if result.end.as_nanos() > scenario.duration.as_nanos() {
-        return fail(format!("it ends at {:?}, after {}", result.end, scenario.duration));
+        return Err(format!("it ends at {:?}, after {}", result.end, scenario.duration));
     }
     for (config, link) in scenario.links.iter().zip(&result.links) {
         of_link(result, link).map_err(|what| format!("link {}: {what}", config.name))?;
@@ -26,10 +25,10 @@ pub fn check(scenario: &Scenario, result: &RunResult) -> Result<(), String> {
     let mut before = result.samples.first().map(|sample| sample.time);
     for sample in &result.samples {
         if Some(sample.time) < before || sample.time > result.end {
-            return fail(format!("a sample at {:?} comes after {before:?}", sample.time));
+            return Err(format!("a sample at {:?} comes after {before:?}", sample.time));
         }
         if sample.value.is_nan() || sample.value < 0.0 && sample.quantity.ends_with("_bytes") {
-            return fail(format!("a sample of {} is {}", sample.quantity, sample.value));
+            return Err(format!("a sample of {} is {}", sample.quantity, sample.value));
         }
         before = Some(sample.time);
     }

@@ -1,7 +1,7 @@
 //! A random scenario: any topology, discipline, control, workload and impairment.
 
 use aqmlab_aqm::registry;
-use aqmlab_core::{Params, Stream, Table, Value};
+use aqmlab_core::{ParamSpec, Params, Stream, Table, Value};
 use aqmlab_sim::endpoints::tfrc::TfrcParams;
 use aqmlab_sim::impairment::{
     ChanceParams, GilbertElliottParams, JitterParams, OutageParams, SlotParams,
@@ -73,11 +73,7 @@ fn whole(draw: &mut Draw, seed: u64, number: u64) -> Table {
         flows.insert(format!("group{index}"), Value::Table(group));
     }
     table.insert("flows", Value::Table(flows));
-    let mut record = Table::new();
-    let bold = draw.boldness;
-    draw.boldness = 0.5;
-    draw.fill(&mut record, &RecordParams::specs(), &["warmup", "interval"]);
-    draw.boldness = bold;
+    let mut record = some_of::<RecordParams>(draw, &["warmup", "interval"]);
     // Each sample looks at all that a discipline has: up to 65,536 flows.
     record.insert("interval", format!("{}us", draw.log(5e3, 3.6e9) as u64).into());
     if draw.chance(0.3) {
@@ -122,20 +118,18 @@ fn link(draw: &mut Draw, other: Option<String>) -> Table {
         link.insert("shaper", Value::Table(shaper));
     }
     if draw.chance(0.15) {
-        link.insert("driver", some_of::<DriverParams>(draw));
+        link.insert("driver", Value::Table(some_of::<DriverParams>(draw, &[])));
     }
     if draw.chance(0.15) {
-        link.insert("jitter", some_of::<JitterParams>(draw));
+        link.insert("jitter", Value::Table(some_of::<JitterParams>(draw, &[])));
     }
     if draw.chance(0.1) {
-        link.insert("slot", some_of::<SlotParams>(draw));
+        link.insert("slot", Value::Table(some_of::<SlotParams>(draw, &[])));
     }
     if draw.chance(0.12) {
-        let mut duplicate = some_of::<ChanceParams>(draw);
-        if let Value::Table(table) = &mut duplicate {
-            table.insert("chance", Value::Float(draw.log(0.0, 1.0)));
-        }
-        link.insert("duplicate", duplicate);
+        let mut duplicate = some_of::<ChanceParams>(draw, &[]);
+        duplicate.insert("chance", Value::Float(draw.log(0.0, 1.0)));
+        link.insert("duplicate", Value::Table(duplicate));
     }
     if draw.chance(0.3) {
         link.insert("loss", loss(draw));
@@ -143,49 +137,45 @@ fn link(draw: &mut Draw, other: Option<String>) -> Table {
     link
 }
 
-/// Half of the parameters of a group.
-fn some_of<T: Params>(draw: &mut Draw) -> Value {
+/// Half of the parameters of a group, but for those named in `not`.
+fn some_of<T: Params>(draw: &mut Draw, not: &[&str]) -> Table {
     let mut table = Table::new();
     let bold = std::mem::replace(&mut draw.boldness, 0.5);
-    draw.fill(&mut table, &T::specs(), &[]);
+    draw.fill(&mut table, &T::specs(), not);
     draw.boldness = bold;
+    table
+}
+
+fn table<const N: usize>(entries: [(&str, Value); N]) -> Table {
+    entries.into_iter().map(|(key, value)| (key.to_string(), value)).collect()
+}
+
+/// A component of this name, with some of its parameters.
+fn component(draw: &mut Draw, key: &str, name: &str, specs: &[ParamSpec]) -> Value {
+    let mut table = table([(key, name.into())]);
+    draw.fill(&mut table, specs, &[]);
     Value::Table(table)
 }
 
 fn loss(draw: &mut Draw) -> Value {
-    let chance = draw.log(1e-4, 1.0);
-    match draw.whole(0, 4) {
-        0 => Value::Float(chance),
-        1 => {
-            let mut loss = some_of::<ChanceParams>(draw);
-            if let Value::Table(table) = &mut loss {
-                table.insert("chance", Value::Float(chance));
-            }
-            loss
-        }
-        2 => {
-            let mut loss = some_of::<GilbertElliottParams>(draw);
-            if let Value::Table(table) = &mut loss {
-                table.insert("p", Value::Float(chance));
-            }
-            loss
-        }
+    let chance = Value::Float(draw.log(1e-4, 1.0));
+    let with = |mut table: Table, key: &str, value| {
+        table.insert(key, value);
+        table
+    };
+    Value::Table(match draw.whole(0, 4) {
+        0 => return chance,
+        1 => with(some_of::<ChanceParams>(draw, &[]), "chance", chance),
+        2 => with(some_of::<GilbertElliottParams>(draw, &[]), "p", chance),
         3 => {
             let numbers = (0..draw.whole(1, 5)).map(|_| Value::Integer(draw.whole(1, 500) as i64));
-            Value::Table(
-                [("packets".to_string(), Value::List(numbers.collect()))].into_iter().collect(),
-            )
+            table([("packets", Value::List(numbers.collect()))])
         }
-        _ => {
-            let mut loss = some_of::<OutageParams>(draw);
-            if let Value::Table(table) = &mut loss
-                && table.is_empty()
-            {
-                table.insert("off", "200ms".into());
-            }
-            loss
-        }
-    }
+        _ => match some_of::<OutageParams>(draw, &[]) {
+            none if none.is_empty() => with(none, "off", "200ms".into()),
+            outages => outages,
+        },
+    })
 }
 
 fn rate_text(draw: &mut Draw) -> String {
@@ -203,51 +193,38 @@ fn steps(draw: &mut Draw, one: impl Fn(&mut Draw) -> String) -> Value {
         steps.push(Value::List(pair));
         millis += draw.log(1.0, 5000.0).round() as u64;
     }
-    let table = [
-        ("steps".to_string(), Value::List(steps)),
-        ("repeat".to_string(), Value::Bool(draw.chance(0.5))),
-    ];
-    Value::Table(table.into_iter().collect())
+    let repeat = Value::Bool(draw.chance(0.5));
+    Value::Table(table([("steps", Value::List(steps)), ("repeat", repeat)]))
 }
 
 fn rate(draw: &mut Draw) -> Value {
-    let process = |draw: &mut Draw, name: &str, specs: &[aqmlab_core::ParamSpec]| {
-        let mut table = Table::new();
-        table.insert("process", name.into());
-        draw.fill(&mut table, specs, &[]);
-        Value::Table(table)
-    };
+    let process = |draw: &mut Draw, name, specs: Vec<_>| component(draw, "process", name, &specs);
     match draw.whole(0, 11) {
         0 => steps(draw, |draw| match draw.chance(0.25) {
             true => "0bit".to_string(),
             false => rate_text(draw),
         }),
         1 => {
-            let mut table = Table::new();
-            table.insert("process", "markov".into());
             let count = draw.whole(2, 4);
             let rates = (0..count).map(|_| rate_text(draw).into()).collect();
             let dwell = (0..count).map(|_| format!("{}us", draw.log(1.0, 1e7) as u64).into());
-            table.insert("dwell", Value::List(dwell.collect()));
-            table.insert("rates", Value::List(rates));
-            Value::Table(table)
+            let dwell = Value::List(dwell.collect());
+            let rates = ("rates", Value::List(rates));
+            Value::Table(table([("process", "markov".into()), ("dwell", dwell), rates]))
         }
-        2 => process(draw, "ornstein-uhlenbeck", &OrnsteinUhlenbeckParams::specs()),
-        3 => process(draw, "lte", &LteParams::specs()),
-        4 => process(draw, "wifi", &WifiParams::specs()),
+        2 => process(draw, "ornstein-uhlenbeck", OrnsteinUhlenbeckParams::specs()),
+        3 => process(draw, "lte", LteParams::specs()),
+        4 => process(draw, "wifi", WifiParams::specs()),
         5 => {
-            let mut table = Table::new();
-            table.insert("trace", TRACE.into());
+            let mut table = table([("trace", TRACE.into())]);
             if draw.chance(0.3) {
                 table.insert("opportunity", format!("{}b", draw.log(1.0, 1e9) as u64).into());
             }
             Value::Table(table)
         }
         6 => {
-            let mut table = Table::new();
-            table.insert("csv", COLUMNS.into());
-            table.insert("repeat", Value::Bool(draw.chance(0.5)));
-            Value::Table(table)
+            let repeat = Value::Bool(draw.chance(0.5));
+            Value::Table(table([("csv", COLUMNS.into()), ("repeat", repeat)]))
         }
         _ => rate_text(draw).into(),
     }
@@ -260,7 +237,7 @@ fn delay(draw: &mut Draw) -> Value {
     };
     match draw.whole(0, 9) {
         0 => steps(draw, text),
-        1 => Value::Table([("csv".to_string(), COLUMNS.into())].into_iter().collect()),
+        1 => Value::Table(table([("csv", COLUMNS.into())])),
         _ => text(draw).into(),
     }
 }
@@ -272,10 +249,7 @@ fn queue(draw: &mut Draw) -> Value {
     }
     let entries = registry::entries();
     let entry = draw.pick(&entries);
-    let mut table = Table::new();
-    table.insert("discipline", entry.name.into());
-    draw.fill(&mut table, &entry.params, &[]);
-    Value::Table(table)
+    component(draw, "discipline", entry.name, &entry.params)
 }
 
 fn group(draw: &mut Draw, down: &[String], up: &[String]) -> Table {
@@ -298,8 +272,8 @@ fn group(draw: &mut Draw, down: &[String], up: &[String]) -> Table {
         0 => group.insert("start", format!("{}ms", draw.whole(0, 2000)).into()),
         1 => {
             let ends = vec!["0s".into(), format!("{}ms", draw.whole(0, 2000)).into()];
-            let kind = (*draw.pick(&["uniform", "each"])).to_string();
-            group.insert("start", Value::Table([(kind, Value::List(ends))].into_iter().collect()));
+            let kind = *draw.pick(&["uniform", "each"]);
+            group.insert("start", Value::Table(table([(kind, Value::List(ends))])));
         }
         _ => {}
     }
@@ -312,10 +286,7 @@ fn group(draw: &mut Draw, down: &[String], up: &[String]) -> Table {
     }
     // What TFRC has no use for is refused, and taken out.
     if draw.chance(0.15) {
-        let mut endpoint = Table::new();
-        endpoint.insert("kind", "tfrc".into());
-        draw.fill(&mut endpoint, &TfrcParams::specs(), &[]);
-        group.insert("endpoint", Value::Table(endpoint));
+        group.insert("endpoint", component(draw, "kind", "tfrc", &TfrcParams::specs()));
     }
     group.insert("transport", transport(draw));
     group
@@ -334,10 +305,7 @@ fn of_kind(draw: &mut Draw) -> Value {
     }
     let entries = workload::entries();
     let entry = draw.pick(&entries);
-    let mut table = Table::new();
-    table.insert("kind", entry.name.into());
-    draw.fill(&mut table, &entry.params, &[]);
-    Value::Table(table)
+    component(draw, "kind", entry.name, &entry.params)
 }
 
 fn transport(draw: &mut Draw) -> Value {
@@ -346,10 +314,8 @@ fn transport(draw: &mut Draw) -> Value {
     if draw.chance(0.7) {
         let entries = congestion::entries();
         let entry = draw.pick(&entries);
-        let mut control = Table::new();
-        control.insert("algorithm", entry.name.into());
-        draw.fill(&mut control, &entry.params, &[]);
-        table.insert("congestion_control", Value::Table(control));
+        let control = component(draw, "algorithm", entry.name, &entry.params);
+        table.insert("congestion_control", control);
     }
     Value::Table(table)
 }

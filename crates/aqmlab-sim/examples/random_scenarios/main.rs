@@ -24,7 +24,6 @@ mod generate;
 mod laws;
 mod ranges;
 mod shrink;
-mod toml;
 mod trial;
 
 use std::process::ExitCode;
@@ -33,6 +32,7 @@ use std::time::{Duration, Instant};
 
 use aqmlab_core::{Error, Result, Table};
 use aqmlab_sim::rate::InputFile;
+use aqmlab_sim::scenario::{parse_document, to_toml};
 use aqmlab_sim::{Outside, Scenario};
 
 use crate::trial::{Outcome, Trial};
@@ -54,16 +54,11 @@ fn read_file(name: &str) -> Result<Arc<InputFile>> {
 fn parse(table: &Table) -> Result<Scenario> {
     let disciplines = broken::disciplines();
     let outside = Outside { disciplines: &disciplines, ..Outside::files(&read_file) };
-    Scenario::from_table_with(table.clone(), "scenario", &[], outside)
-}
-
-fn parse_text(text: &str) -> Result<Scenario> {
-    let disciplines = broken::disciplines();
-    let outside = Outside { disciplines: &disciplines, ..Outside::files(&read_file) };
-    Scenario::parse_with(text, "scenario", &[], outside)
+    Scenario::from_table(table.clone(), "scenario", &[], outside)
 }
 
 /// What the command line says.
+#[derive(Default)]
 struct Options {
     seed: u64,
     from: u64,
@@ -77,17 +72,7 @@ struct Options {
 }
 
 fn options() -> Option<Options> {
-    let mut options = Options {
-        seed: 1,
-        from: 0,
-        count: 100,
-        minutes: None,
-        seconds: 20.0,
-        save: None,
-        run: Vec::new(),
-        ranges: false,
-        broken: false,
-    };
+    let mut options = Options { seed: 1, count: 100, seconds: 20.0, ..Options::default() };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -172,7 +157,7 @@ fn one(options: &Options, number: u64, tally: &mut Tally) {
             println!("{number:06} {digest:016x}");
             if let Some(folder) = &options.save {
                 let name = format!("{folder}/{number:06}.toml");
-                std::fs::write(name, toml::document(&table)).expect("the folder is there");
+                std::fs::write(name, to_toml(&table)).expect("the folder is there");
             }
         }
         Outcome::TooMuch => {
@@ -183,7 +168,7 @@ fn one(options: &Options, number: u64, tally: &mut Tally) {
             tally.failed += 1;
             println!("{number:06} FAILED: {problem}");
             let small = shrink::shrink(table, &problem, patience);
-            println!("{}", toml::document(&small));
+            println!("{}", to_toml(&small));
         }
     }
 }
@@ -194,7 +179,8 @@ fn run_files(files: &[String]) -> ExitCode {
     for file in files {
         let name = file.rsplit('/').next().unwrap_or(file).trim_end_matches(".toml");
         let text = std::fs::read_to_string(file).expect("a file of a scenario");
-        match parse_text(&text).map_err(|error| error.to_string()).and_then(trial::plain) {
+        let scenario = parse_document(&text).and_then(|table| parse(&table));
+        match scenario.map_err(|error| error.to_string()).and_then(trial::plain) {
             Ok(Trial { digest, .. }) => println!("{name} {digest:016x}"),
             Err(problem) => {
                 println!("{name} FAILED: {problem}");

@@ -15,12 +15,14 @@ use aqmlab_sim::network::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::rate::radio::{LteParams, WifiParams};
 use aqmlab_sim::rate::random::{MarkovParams, OrnsteinUhlenbeckParams};
 use aqmlab_sim::rate::{CsvParams, RateStepsParams, TraceParams};
-use aqmlab_sim::scenario::{FlowParams, LinkParams, RecordParams, RunParams, parse_document};
+use aqmlab_sim::scenario::{
+    FlowParams, LinkParams, RecordParams, RunParams, parse_document, to_toml,
+};
 use aqmlab_sim::workload;
 use aqmlab_tcp::{TcpParams, congestion};
 
 use crate::trial::{Outcome, shortened};
-use crate::{parse, shrink, toml};
+use crate::{parse, shrink};
 
 const BASE: &str = r#"
     duration = "2s"
@@ -138,7 +140,7 @@ fn runs(section: &Section, spec: &ParamSpec, value: Value, patience: Duration) -
     let (_, outcome) = shortened(scenario.clone(), patience);
     let Outcome::Failed(problem) = outcome else { return true };
     println!("{}.{} = {value:?} FAILED: {problem}", section.place, spec.name);
-    println!("{}", toml::document(&shrink::shrink(scenario, &problem, patience)));
+    println!("{}", to_toml(&shrink::shrink(scenario, &problem, patience)));
     false
 }
 

@@ -5,9 +5,10 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use aqmlab_core::{Table, Value};
+use aqmlab_sim::scenario::{parse_document, to_toml};
 
+use crate::parse;
 use crate::trial::{Outcome, TOO_LONG, shortened};
-use crate::{parse, toml};
 
 /// The argument that asks for one trial of the scenario on standard input.
 pub const TRY: &str = "--try";
@@ -52,21 +53,15 @@ fn is_same(found: &Option<String>, problem: &str) -> bool {
 
 /// All keys, the outer before those in them.
 fn paths(table: &Table, prefix: &str) -> Vec<String> {
-    let mut paths = Vec::new();
+    let mut found = Vec::new();
     for (key, value) in table.iter() {
         let path = format!("{prefix}{key}");
-        let inner = match value {
-            Value::Table(inner) => paths_of(inner, &path),
-            _ => Vec::new(),
-        };
-        paths.push(path);
-        paths.extend(inner);
+        found.push(path.clone());
+        if let Value::Table(inner) = value {
+            found.extend(paths(inner, &format!("{path}.")));
+        }
     }
-    paths
-}
-
-fn paths_of(table: &Table, path: &str) -> Vec<String> {
-    paths(table, &format!("{path}."))
+    found
 }
 
 fn remove(table: &mut Table, path: &str) {
@@ -90,7 +85,7 @@ fn fails(table: &Table, patience: Duration) -> Option<String> {
         .stdout(Stdio::piped())
         .spawn()
         .ok()?;
-    child.stdin.take()?.write_all(toml::document(table).as_bytes()).ok()?;
+    child.stdin.take()?.write_all(to_toml(table).as_bytes()).ok()?;
     // It gives up by itself, unless it is out of control.
     let start = Instant::now();
     while start.elapsed() < patience * 2 {
@@ -111,15 +106,10 @@ pub fn try_standard_input() -> ExitCode {
     let patience = std::env::args().nth(2).and_then(|text| text.parse().ok()).unwrap_or(20.0);
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).expect("text");
-    let Some(Value::Table(table)) = as_table(&text) else { return ExitCode::from(2) };
+    let Ok(table) = parse_document(&text) else { return ExitCode::from(2) };
     if let (_, Outcome::Failed(problem)) = shortened(table, Duration::from_secs_f64(patience)) {
         println!("{problem}");
     }
     // A thread may still be at work.
     std::process::exit(0)
-}
-
-/// TOML text as values.
-fn as_table(text: &str) -> Option<Value> {
-    aqmlab_sim::scenario::parse_document(text).ok().map(Value::Table)
 }

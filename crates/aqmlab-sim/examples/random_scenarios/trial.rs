@@ -35,17 +35,18 @@ type Way = fn(&Arc<Scenario>, Time, &WorkLimit) -> Result<RunResult, Stopped>;
 /// Runs from start to end.
 const WHOLE: Way = |scenario, _, limit| try_run(scenario, 0, limit);
 
-/// Runs without later changes first, and then with them, in steps, returns to a snapshot and runs to the end; the run `end`s at about this time. A
-/// copy of the run before the return must have the same results.
+/// Runs without later changes first, and then with them, in steps, returns to a copy and runs to the
+/// end; the run `end`s at about this time. A copy of the run before the return must have the same
+/// results.
 const WITH_RETURN: Way = |scenario, end, limit| {
     let third = (end - Time::ZERO).as_nanos() / 3;
     let begun = Run::shared(scenario, 0, Span::from_nanos(third), limit.clone())?;
     let mut run = begun.continued(scenario, limit.progress.clone());
     run.step()?;
-    let snapshot = run.snapshot().expect("all components of the project can be copied");
+    let copy = run.fork().expect("all components of the project can be copied");
     run.advance(Time::from_nanos(2 * third) + Span::from_nanos(1))?;
     let fork = run.fork().expect("it could be copied before");
-    run.restore(&snapshot);
+    run.restore(&copy);
     let (result, other) = (run.finish()?, fork.finish()?);
     assert_eq!(result.digest(), other.digest(), "a restored run has other results");
     Ok(result)

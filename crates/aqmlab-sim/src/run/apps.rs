@@ -7,7 +7,7 @@ use aqmlab_tcp::Ack;
 
 use super::events::Event;
 use super::simulation::Simulation;
-use crate::endpoints::flow::{Ends, Flow, GONE, NONE, Opening};
+use crate::endpoints::flow::{Ends, Flow, FlowSetup, GONE, NONE, Opening};
 use crate::endpoints::packet::Content;
 use crate::endpoints::{End, EndpointSetup};
 use crate::network::losses::Losses;
@@ -42,21 +42,21 @@ impl Host for Simulation {
     }
     fn wake_at(&mut self, app: u32, time: Time) {
         self.apps[app as usize].wake_at = Deadline::at(time);
-        self.events.push(time, Event::App(app));
+        self.events.push(time, Event::App as u32, app);
     }
     fn activity(&mut self, app: u32) -> &mut Activity {
         let group = self.apps[app as usize].group;
         &mut self.activities[group as usize]
     }
     fn open(&mut self, app: u32, wanted: Wanted) -> u32 {
-        let flow = self.make_flow(app, wanted);
+        let flow = self.make_flow(app, wanted, Flow::new);
         self.open_flow(flow);
         flow
     }
     fn connect(&mut self, app: u32, is_transient: bool, class: Option<Dscp>) -> [u32; 2] {
         let wanted = |direction| Wanted { direction, size: None, is_transient, class };
-        let to_server = self.make_flow(app, wanted(Direction::Backward));
-        let to_client = self.make_flow(app, wanted(Direction::Forward));
+        let to_server = self.make_flow(app, wanted(Direction::Backward), Flow::new);
+        let to_client = self.make_flow(app, wanted(Direction::Forward), Flow::new);
         let flow = &mut self.flows[to_server as usize];
         if flow.tcp().is_some() {
             flow.opening = Some((to_client, Opening::Listen));
@@ -82,7 +82,7 @@ impl Host for Simulation {
         state.awaited = sent;
         if state.received() >= sent {
             // Deferred: applications must not be re-entered.
-            self.events.push(self.now, Event::Heard(flow));
+            self.events.push(self.now, Event::Heard as u32, flow);
         }
     }
     fn write(&mut self, flow: u32, bytes: u64) -> u64 {
@@ -154,18 +154,10 @@ impl Host for Simulation {
         tells: bool,
         class: Option<Dscp>,
     ) -> u32 {
-        let (group, member, name) = self.name_next(app);
-        let index = self.flows.len() as u32;
-        let scenario = Arc::clone(&self.scenario);
-        let stream = format!("flows.{name}.hash");
-        let mut setup = self.setup_flow(&scenario, index, group, member, &stream);
-        setup.start = self.now;
-        setup.app = app;
-        setup.class = class.map_or(setup.class, |class| class.0);
-        if direction == Direction::Backward {
-            setup.turn();
-        }
-        self.flows.push(Flow::datagrams(setup, tells));
+        let wanted = Wanted { direction, size: None, is_transient: false, class };
+        let index = self.make_flow(app, wanted, |setup| {
+            Flow::datagrams(FlowSetup { size: None, is_open: false, ..setup }, tells)
+        });
         if self.flows[index as usize].is_carried() {
             self.open_flow(index);
         }
@@ -209,7 +201,7 @@ impl Simulation {
         let streams = |key: &str| self.stream(&format!("flows.{name}.workload.{key}"));
         if let Some(app) = config.workload.app(&streams) {
             let slot = self.place_app(app, group, member as u32, name);
-            self.events.push(start, Event::AppStart(slot));
+            self.events.push(start, Event::AppStart as u32, slot);
         }
     }
 
@@ -241,26 +233,28 @@ impl Simulation {
         // Requests of an application cause no notifications.
         let mut app = self.apps[slot as usize].app.take().expect("it is not being told already");
         what(&mut *app, &mut Context::new(self, slot));
-        let place = &mut self.apps[slot as usize];
-        if place.has_ended {
-            self.activities[place.group as usize].scores.add(&*app, self.now);
-            place.wake_at = Deadline::NEVER;
-            let group = place.group;
-            self.unfinished -= usize::from(self.is_awaited(group));
-            self.free_apps.push(slot);
-        } else {
-            place.app = Some(app);
+        match self.apps[slot as usize].has_ended {
+            true => {
+                self.ended(slot, &*app);
+                self.free_apps.push(slot);
+            }
+            false => self.apps[slot as usize].app = Some(app),
         }
     }
 
     /// Stops an application. Its slot is not reused, because events for it may be pending.
     pub(super) fn stop_app(&mut self, slot: u32) {
+        if let Some(app) = self.apps[slot as usize].app.take() {
+            self.ended(slot, &*app);
+        }
+    }
+
+    /// Counts the end of an application.
+    fn ended(&mut self, slot: u32, app: &dyn App) {
         let place = &mut self.apps[slot as usize];
-        let Some(app) = place.app.take() else { return };
-        place.has_ended = true;
-        place.wake_at = Deadline::NEVER;
+        (place.has_ended, place.wake_at) = (true, Deadline::NEVER);
         let group = place.group;
-        self.activities[group as usize].scores.add(&*app, self.now);
+        self.activities[group as usize].scores.add(app, self.now);
         self.unfinished -= usize::from(self.is_awaited(group));
     }
 
@@ -283,7 +277,12 @@ impl Simulation {
 
     /// Creates a flow for an application. Reuses the slot of an ended flow unless a recording names
     /// flows.
-    fn make_flow(&mut self, slot: u32, wanted: Wanted) -> u32 {
+    fn make_flow(
+        &mut self,
+        slot: u32,
+        wanted: Wanted,
+        make: impl FnOnce(FlowSetup<'_>) -> Flow,
+    ) -> u32 {
         let Wanted { direction, size, is_transient, class } = wanted;
         let (group, member, name) = self.name_next(slot);
         let place = match is_transient {
@@ -303,7 +302,7 @@ impl Simulation {
         if direction == Direction::Backward {
             setup.turn();
         }
-        let flow = Flow::new(setup);
+        let flow = make(setup);
         match place {
             Some(place) => {
                 let before = std::mem::replace(&mut self.flows[place as usize], flow);
@@ -396,9 +395,7 @@ impl Simulation {
         }
         if let Some(size) = flow.size {
             let activity = &mut self.activities[flow.group as usize];
-            activity.completed += 1;
-            activity.bytes += size;
-            activity.record("completion", now - flow.start);
+            activity.complete(size, "completion", now - flow.start);
         }
         if flow.app < GONE {
             let app = flow.app;

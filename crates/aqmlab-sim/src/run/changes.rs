@@ -49,7 +49,7 @@ impl Simulation {
         flows: Option<Vec<FlowGroup>>,
     ) {
         debug_assert!(index >= self.changed, "changes in the past are final");
-        self.events.push(Time::ZERO + changes[0].at, Event::Change);
+        self.events.push(Time::ZERO + changes[0].at, Event::Change as u32, 0);
         let scenario = Arc::make_mut(&mut self.scenario);
         scenario.changes.truncate(index);
         scenario.changes.extend(changes);
@@ -106,7 +106,7 @@ impl Simulation {
     pub(super) fn resume(&mut self, scenario: Arc<Scenario>) {
         self.scenario = scenario;
         for change in &self.scenario.changes[self.changed..] {
-            self.events.push(Time::ZERO + change.at, Event::Change);
+            self.events.push(Time::ZERO + change.at, Event::Change as u32, 0);
         }
     }
 

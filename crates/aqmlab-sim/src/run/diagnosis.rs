@@ -381,7 +381,7 @@ impl Examined<'_> {
             flows.iter().find_map(|group| times(group).map(|times| (group, times)))?;
         let passes =
             |group: &&FlowGroup| group.path.contains(&index) || group.return_path.contains(&index);
-        let at_the_link: u64 = flows.iter().filter(passes).map(|group| group.count).sum();
+        let at_the_link: u64 = flows.iter().filter(passes).map(|group| group.params.count).sum();
         (at_the_link > 1).then(|| Note {
             id: "phase-effects",
             text: format!(
@@ -462,7 +462,7 @@ impl Examined<'_> {
             .map(|link| (*link, self.scenario.links[*link as usize].rate))
             .min_by_key(|(_, rate)| *rate)?;
         let shared = self.scenario.flows.iter().filter(|g| g.path.contains(&narrow));
-        let flows: u64 = shared.filter(|g| g.is_endless_bulk()).map(|g| g.count).sum();
+        let flows: u64 = shared.filter(|g| g.is_endless_bulk()).map(|g| g.params.count).sum();
         let link = self.simulation.network.link(narrow as usize);
         let counts = link.queue.counts();
         let [mut rtt, mut full] = [self.scenario.base_rtt_over(narrow as usize); 2];
@@ -476,7 +476,8 @@ impl Examined<'_> {
         let control = &transport.congestion_control;
         let cycle = control.cycle(window, rtt.as_secs_f64(), transport.delayed_ack)?;
         let needed = Span::from_secs_f64(cycle * CYCLES as f64);
-        let lasted = self.simulation.now.saturating_since(Time::ZERO + group.start.latest());
+        let [_, latest] = group.start.range();
+        let lasted = self.simulation.now.saturating_since(Time::ZERO + latest);
         (lasted < needed).then(|| Note {
             id: "run-too-short",
             text: format!(

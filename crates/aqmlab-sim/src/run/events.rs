@@ -1,85 +1,48 @@
 //! Events outside the network: timers of endpoints and applications.
 
-use aqmlab_core::Time;
-
-use crate::network::events::{EventKey, EventQueue};
-
-/// Event, with the index of its target. The order of the kinds is the order of simultaneous events.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Kind of an event. Their order is the order of simultaneous events.
+#[derive(Clone, Copy)]
 pub(crate) enum Event {
     /// Next change of the scenario. Groups that it adds may start at the same time.
     Change,
     /// Route change, by its number over all groups.
-    Reroute(u32),
+    Reroute,
     /// Start of a flow.
-    FlowStart(u32),
+    FlowStart,
     /// Start of an application.
-    AppStart(u32),
+    AppStart,
     /// Timer of an application.
-    App(u32),
+    App,
     /// Timer of a receiver (delayed acknowledgements).
-    ReceiverTimer(u32),
+    ReceiverTimer,
     /// Timer of a sender (retransmission).
-    SenderTimer(u32),
+    SenderTimer,
     /// Sample of all links and flows.
     Sample,
     /// End of the warm-up.
     WarmupEnd,
     /// Notification that a stopped flow has delivered all its bytes before.
-    Heard(u32),
+    Heard,
 }
+
+/// All kinds, in order.
+const KINDS: [Event; 10] = [
+    Event::Change,
+    Event::Reroute,
+    Event::FlowStart,
+    Event::AppStart,
+    Event::App,
+    Event::ReceiverTimer,
+    Event::SenderTimer,
+    Event::Sample,
+    Event::WarmupEnd,
+    Event::Heard,
+];
 
 impl Event {
+    /// Returns the kind of a pending event.
     #[inline]
-    pub fn new(kind: u32, index: u32) -> Self {
-        match kind {
-            0 => Event::Change,
-            1 => Event::Reroute(index),
-            2 => Event::FlowStart(index),
-            3 => Event::AppStart(index),
-            4 => Event::App(index),
-            5 => Event::ReceiverTimer(index),
-            6 => Event::SenderTimer(index),
-            7 => Event::Sample,
-            8 => Event::WarmupEnd,
-            _ => Event::Heard(index),
-        }
-    }
-}
-
-/// Pending events.
-#[derive(Clone, Default)]
-pub(crate) struct Events {
-    pending: EventQueue,
-}
-
-impl Events {
-    /// Schedules an event.
-    #[inline]
-    pub fn push(&mut self, time: Time, event: Event) {
-        let (kind, index) = match event {
-            Event::Change => (0, 0),
-            Event::Reroute(index) => (1, index),
-            Event::FlowStart(index) => (2, index),
-            Event::AppStart(index) => (3, index),
-            Event::App(index) => (4, index),
-            Event::ReceiverTimer(index) => (5, index),
-            Event::SenderTimer(index) => (6, index),
-            Event::Sample => (7, 0),
-            Event::WarmupEnd => (8, 0),
-            Event::Heard(index) => (9, index),
-        };
-        self.pending.push(time, kind, index);
-    }
-    /// Removes and returns the next event, which must exist.
-    #[inline]
-    pub fn pop(&mut self) -> Event {
-        let next = self.pending.pop();
-        Event::new(next.kind(), next.index())
-    }
-    /// Returns the next event without removing it.
-    #[inline(always)]
-    pub fn next(&self) -> EventKey {
-        self.pending.next()
+    pub fn of(kind: u32) -> Self {
+        KINDS[kind as usize]
     }
 }

@@ -42,14 +42,15 @@ pub fn try_run(
     replication: u64,
     limit: &WorkLimit,
 ) -> Result<RunResult, Stopped> {
-    run_into(scenario, replication, limit, None)
+    run_into(scenario, replication, limit, None, None).map(|(result, _)| result)
 }
 
-/// Runs one replication, and passes the records of level `packets` to `sink`, if any, during the
-/// run. The result then contains only the last records of each link.
+/// Runs one replication. Passes the records of level `packets` to `sink`, if any, during the run;
+/// the result then contains only the last records of each link. Returns the result, and whether the
+/// recording of `recorder`, if any, is complete.
 ///
 /// # Errors
-/// See [`try_run`].
+/// See [`try_run`]; the recording up to the error is written.
 ///
 /// # Panics
 /// See [`try_run`]; also panics if the sink does.
@@ -58,28 +59,13 @@ pub fn run_into(
     replication: u64,
     limit: &WorkLimit,
     sink: Option<Arc<dyn RecordSink>>,
-) -> Result<RunResult, Stopped> {
-    let mut simulation = Simulation::new(Arc::new(scenario.clone()), replication, limit, None);
+    recorder: Option<Recorder>,
+) -> Result<(RunResult, Result<(), Unwritten>), Stopped> {
+    let recorder = recorder.map(Box::new);
+    let mut simulation = Simulation::new(Arc::new(scenario.clone()), replication, limit, recorder);
     if let Some(sink) = sink {
         simulation.network.give_records(&sink);
     }
-    simulation.run(None)?;
-    simulation.finish();
-    Ok(RunResult::of(simulation))
-}
-
-/// Runs and records one replication. Returns the result, and whether the recording is complete.
-///
-/// # Errors
-/// See [`try_run`]; the recording up to the error is written.
-pub fn try_run_recorded(
-    scenario: &Scenario,
-    replication: u64,
-    limit: &WorkLimit,
-    recorder: Recorder,
-) -> Result<(RunResult, Result<(), Unwritten>), Stopped> {
-    let recorder = Some(Box::new(recorder));
-    let mut simulation = Simulation::new(Arc::new(scenario.clone()), replication, limit, recorder);
     let ran = simulation.run(None);
     let written = simulation.recorder.take().map_or(Ok(()), |recorder| recorder.finish());
     ran?;

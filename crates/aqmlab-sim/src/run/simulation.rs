@@ -9,7 +9,7 @@ use aqmlab_core::{Bytes, Sampler, Span, Stream, Time};
 use aqmlab_tcp::TcpParams;
 
 use super::apps::AppSlot;
-use super::events::{Event, Events};
+use super::events::Event;
 use super::results::{GroupBefore, counted};
 use super::series::Series;
 use super::work_limit::{Stopped, Work, WorkLimit};
@@ -17,10 +17,10 @@ use crate::capture::Recorder;
 use crate::endpoints::flow::{Flow, FlowSetup, NONE};
 use crate::endpoints::packet::{Arrived, SimPacket, Store};
 use crate::endpoints::{ConnectionLog, Direction, End};
-use crate::network::events::EventKey;
+use crate::network::events::{EventKey, EventQueue};
 use crate::network::losses::Losses;
 use crate::network::{Network, RouteId, Setup};
-use crate::scenario::{FlowGroup, Level, Reroute, Scenario};
+use crate::scenario::{FlowGroup, FlowParams, Level, Reroute, Scenario};
 use crate::workload::app::Activity;
 
 /// MTU of an Ethernet link by the kernel's `psched_mtu`: 1500 bytes and a header.
@@ -48,7 +48,7 @@ pub(crate) struct Simulation {
     pub activities: Vec<Activity>,
     /// Slots of ended flows, by group and direction.
     pub free_flows: Vec<[Vec<u32>; 2]>,
-    pub events: Events,
+    pub events: EventQueue,
     /// Number of unfinished finite flows and applications, of the group that ends the run, if any.
     pub unfinished: usize,
     /// True if flows without end exist: the run then lasts its full duration.
@@ -84,9 +84,9 @@ impl GroupRoutes {
         let paths = [&group.path, &group.return_path];
         let shared = paths.map(|path| network.add_route(path.iter().copied()));
         let mut own = Vec::new();
-        if group.access_delay.ceiling() > 0.0 {
-            let mut delays = Sampler::new(&group.access_delay, stream);
-            own.extend((0..group.count).map(|_| {
+        if group.params.access_delay.ceiling() > 0.0 {
+            let mut delays = Sampler::new(&group.params.access_delay, stream);
+            own.extend((0..group.params.count).map(|_| {
                 let access = network.add_delay(delays.draw());
                 let links = |path: &Vec<u32>| path.clone().into_iter().chain([access]);
                 (paths.map(|path| network.add_route(links(path))), access)
@@ -125,7 +125,7 @@ impl Simulation {
         let setup = Setup { mtu: MTU, end, defers_ends: true, ..scenario.network(replication) };
         let network = Network::new(&setup);
         let lasting = scenario.flows.iter().filter(|group| !group.workload.has_app());
-        let count: u64 = lasting.map(|group| group.count).sum();
+        let count: u64 = lasting.map(|group| group.params.count).sum();
         let mut simulation = Simulation {
             replication,
             now: Time::ZERO,
@@ -136,7 +136,7 @@ impl Simulation {
             series: (scenario.record.level != Level::Summary).then(Series::default),
             handled: 0,
             work: Work::new(limit),
-            events: Events::default(),
+            events: EventQueue::default(),
             apps: Vec::new(),
             free_apps: Vec::new(),
             activities: Vec::new(),
@@ -186,11 +186,11 @@ impl Simulation {
                 let index = self.flows.len() as u32;
                 let name = format!("flows.{}.{member}.hash", group.name);
                 let mut setup = self.setup_flow(&scenario, index, number, member as u32, &name);
-                setup.size = group.size.map(Bytes::get);
+                setup.size = group.params.size.map(Bytes::get);
                 setup.start = start;
                 self.flows.push(Flow::new(setup));
                 self.activities[number as usize].started += 1;
-                self.events.push(start, Event::FlowStart(index));
+                self.events.push(start, Event::FlowStart as u32, index);
                 self.unfinished += usize::from(ends && self.is_awaited(number));
             } else {
                 self.make_app(number, member, start);
@@ -215,6 +215,7 @@ impl Simulation {
         name: &str,
     ) -> FlowSetup<'a> {
         let config = &scenario.flows[group as usize];
+        let FlowParams { source, destination, class, delays, .. } = &config.params;
         let number = self.numbers[group as usize];
         self.numbers[group as usize] += 1;
         let mut hash = self.stream(name);
@@ -243,9 +244,9 @@ impl Simulation {
             direction: Direction::Forward,
             hashes: [hash.next_u32(), hash.next_u32()],
             seed: hash.next_u64(),
-            hosts: [host(&config.source, "source"), host(&config.destination, "destination")],
-            class: config.class.0,
-            delays: config.delays,
+            hosts: [host(source, "source"), host(destination, "destination")],
+            class: class.0,
+            delays: *delays,
             log: self.log(group, number),
         }
     }
@@ -260,16 +261,17 @@ impl Simulation {
     fn start(&mut self) {
         self.network.start();
         for ((_, change), number) in self.scenario.reroutes().zip(0..) {
-            self.events.push(Time::ZERO + change.at, Event::Reroute(number));
+            self.events.push(Time::ZERO + change.at, Event::Reroute as u32, number);
         }
         for change in &self.scenario.changes {
-            self.events.push(Time::ZERO + change.at, Event::Change);
+            self.events.push(Time::ZERO + change.at, Event::Change as u32, 0);
         }
         if self.series.is_some() {
-            self.events.push(Time::ZERO, Event::Sample);
+            self.events.push(Time::ZERO, Event::Sample as u32, 0);
         }
         if self.scenario.record.warmup > Span::ZERO {
-            self.events.push(Time::ZERO + self.scenario.record.warmup, Event::WarmupEnd);
+            let end = Time::ZERO + self.scenario.record.warmup;
+            self.events.push(end, Event::WarmupEnd as u32, 0);
         }
     }
 
@@ -356,7 +358,7 @@ impl Simulation {
         } else {
             self.handled += 1;
             self.network.reach(EventKey::after(time));
-            let event = self.events.pop();
+            self.events.pop();
             self.handle(event);
         }
         if self.work.spend() { Ok(()) } else { Err(self.stopped(event, is_in_network)) }
@@ -395,27 +397,27 @@ impl Simulation {
     }
 
     #[inline]
-    fn handle(&mut self, event: Event) {
-        let now = self.now;
-        match event {
+    fn handle(&mut self, event: EventKey) {
+        let (now, index) = (self.now, event.index());
+        match Event::of(event.kind()) {
             Event::Change => self.change(),
-            Event::Reroute(number) => self.reroute(number),
-            Event::FlowStart(flow) => {
-                if self.flows[flow as usize].app == NONE {
-                    self.count_bulk_flow(flow, |losses| losses.joined(now));
-                    self.flows[flow as usize].source_mut().open(now);
-                    self.send(flow, End::Source);
+            Event::Reroute => self.reroute(index),
+            Event::FlowStart => {
+                if self.flows[index as usize].app == NONE {
+                    self.count_bulk_flow(index, |losses| losses.joined(now));
+                    self.flows[index as usize].source_mut().open(now);
+                    self.send(index, End::Source);
                 }
             }
-            Event::SenderTimer(flow) => self.timer(flow, End::Source),
-            Event::ReceiverTimer(flow) => self.timer(flow, End::Sink),
-            Event::AppStart(app) => self.start_app(app),
-            Event::App(app) => self.app_timer(app),
+            Event::SenderTimer => self.timer(index, End::Source),
+            Event::ReceiverTimer => self.timer(index, End::Sink),
+            Event::AppStart => self.start_app(index),
+            Event::App => self.app_timer(index),
             Event::Sample => self.sample(),
             Event::WarmupEnd => self.end_warmup(),
-            Event::Heard(flow) => {
-                if self.flows[flow as usize].awaited != u64::MAX {
-                    self.heard(flow);
+            Event::Heard => {
+                if self.flows[index as usize].awaited != u64::MAX {
+                    self.heard(index);
                 }
             }
         }
@@ -540,10 +542,10 @@ impl Simulation {
     pub fn arm(&mut self, index: u32, of: End) {
         if let Some(deadline) = self.flows[index as usize].arm(of) {
             let event = match of {
-                End::Source => Event::SenderTimer(index),
-                End::Sink => Event::ReceiverTimer(index),
+                End::Source => Event::SenderTimer,
+                End::Sink => Event::ReceiverTimer,
             };
-            self.events.push(deadline, event);
+            self.events.push(deadline, event as u32, index);
         }
     }
 
@@ -572,7 +574,7 @@ impl Simulation {
         self.network.catch_up();
         series.sample(self);
         self.series = Some(series);
-        self.events.push(self.now + self.scenario.record.interval, Event::Sample);
+        self.events.push(self.now + self.scenario.record.interval, Event::Sample as u32, 0);
     }
 
     /// Ends the warm-up: measurements start now.

@@ -4,7 +4,7 @@
 //! adds a [change](crate::scenario::Change) to the scenario, so the saved scenario of the run gives
 //! the same results from the start.
 //!
-//! A [`Snapshot`] is a copy of the state: network, endpoints, applications, random streams and
+//! [`Run::fork`] copies the state: network, endpoints, applications, random streams and
 //! measurements. Samples and records of packets, which grow with the run, are shared between copies.
 //! A [`Position`] is the time only; the run is repeated to make its state again.
 
@@ -20,30 +20,8 @@ use crate::endpoints::Direction;
 use crate::endpoints::flow::Flow;
 use crate::network::probe::PacketEvent;
 use crate::network::series::Subject;
-use crate::scenario::{ChangeParams, Changing, Effect, Outside, Scenario};
+use crate::scenario::{ChangeParams, Changing, Effect, Outside, Scenario, group_index};
 use crate::workload::quantities::Quantity;
-
-/// Scenario after the first of its changes.
-#[derive(Clone)]
-struct Current {
-    after: Changing,
-    /// Number of changes applied.
-    taken: usize,
-}
-
-impl Current {
-    fn new(scenario: &Scenario) -> Self {
-        Current { after: Changing::new(scenario), taken: 0 }
-    }
-
-    /// Applies the changes up to `index`.
-    fn take(&mut self, scenario: &Scenario, index: usize) {
-        for change in &scenario.changes[self.taken..index] {
-            self.after.take(&change.effect, scenario);
-        }
-        self.taken = index;
-    }
-}
 
 /// Run in progress.
 #[derive(Clone)]
@@ -57,17 +35,7 @@ pub struct Run {
     /// Link whose packets are observed.
     watched: Option<usize>,
     /// Scenario with changes applied; `None` until needed.
-    current: Option<Current>,
-}
-
-/// Saved state of a run, for [`Run::restore`].
-pub struct Snapshot(Run);
-
-impl Snapshot {
-    /// Returns the virtual time of the snapshot.
-    pub fn time(&self) -> Time {
-        self.0.time
-    }
+    current: Option<Changing>,
 }
 
 /// Position of a run without its state, from which [`Run::repeat`] makes the state again.
@@ -157,25 +125,14 @@ impl Run {
 
     /// Changes a key from now on, and adds the change to the scenario.
     /// [`Change`](crate::scenario::Change) lists the keys and the meaning of changes. A change to
-    /// an equal value has no effect and is not added. Returns the time of the change. The cost does
-    /// not depend on the number of earlier changes.
+    /// an equal value has no effect and is not added, except that `replace` restarts a queue with
+    /// new state; its packets stay. Returns the time of the change. The cost does not depend on the
+    /// number of earlier changes.
     ///
     /// # Errors
-    /// Returns an error if the key cannot change, or not to this value; the run is then unchanged.
-    pub fn set(&mut self, key: &str, value: &Value, outside: Outside<'_>) -> Result<Span> {
-        self.change(key, value, false, outside)
-    }
-
-    /// Changes the parameters of a queue, or restarts it with the same ones, with new state: the
-    /// packets stay.
-    ///
-    /// # Errors
-    /// See [`Run::set`]; also returns an error if the key is not one of a queue.
-    pub fn replace(&mut self, key: &str, value: &Value, outside: Outside<'_>) -> Result<Span> {
-        self.change(key, value, true, outside)
-    }
-
-    fn change(
+    /// Returns an error if the key cannot change, or not to this value, or if `replace` is true and
+    /// the key is not one of a queue; the run is then unchanged.
+    pub fn set(
         &mut self,
         key: &str,
         value: &Value,
@@ -186,19 +143,18 @@ impl Run {
         let change = ChangeParams { at, key: key.to_string(), value: value.clone(), replace };
         let scenario = &self.simulation.scenario;
         let index = scenario.changes.partition_point(|change| change.at <= at);
-        let current = self.current.get_or_insert_with(|| Current::new(scenario));
-        current.take(scenario, index);
-        let change = current.after.change(&change, outside)?;
+        let current = self.current.get_or_insert_with(|| Changing::new(scenario));
+        current.catch_up(scenario, index);
+        let change = current.change(&change, outside)?;
         if change.effect.is_none() {
             return Ok(at);
         }
-        current.taken += 1;
         // Later changes depend on earlier ones.
         let later = &scenario.changes[index..];
         let mut flows = None;
         let mut changes = vec![change];
         if !later.is_empty() || matches!(changes[0].effect, Effect::Begin(_)) {
-            let mut end = current.after.clone();
+            let mut end = current.clone();
             for change in later {
                 let again = end.again(change, scenario).inspect_err(|_| self.current = None);
                 changes.push(again?);
@@ -264,19 +220,11 @@ impl Run {
         self
     }
 
-    /// Returns a snapshot of the run.
-    ///
-    /// # Errors
-    /// See [`Run::fork`].
-    pub fn snapshot(&self) -> Result<Snapshot> {
-        self.fork().map(Snapshot)
-    }
-
-    /// Restores a snapshot of this run or of another one, with its scenario. The cost is that of
-    /// [`Run::fork`].
-    pub fn restore(&mut self, to: &Snapshot) {
+    /// Continues from a [copy](Run::fork) of this run or of another one, with its scenario. The
+    /// cost is that of another copy.
+    pub fn restore(&mut self, copy: &Run) {
         let watched = self.watched;
-        *self = to.0.fork().expect("it could be copied before");
+        *self = copy.fork().expect("it could be copied before");
         self.watch_packets(watched);
     }
 
@@ -302,20 +250,16 @@ impl Run {
     }
 
     /// Returns to an earlier time, with all current changes of the scenario, including later ones:
-    /// continues from the snapshot, or repeats the run from its start if there is none. Changes
-    /// before the snapshot must be those of this run.
+    /// continues from the optional copy if the changes before it are those of this run, and
+    /// otherwise repeats the run from its start.
     ///
     /// # Errors
     /// See [`Run::advance`].
-    pub fn rewind(
-        &mut self,
-        to: Time,
-        from: Option<&Snapshot>,
-    ) -> std::result::Result<(), Stopped> {
+    pub fn rewind(&mut self, to: Time, from: Option<&Run>) -> std::result::Result<(), Stopped> {
         let scenario = Arc::clone(self.scenario());
-        let made = |from: &&Snapshot| from.0.simulation.changed;
-        let is_past = |from: &&Snapshot| {
-            from.0.scenario().changes.get(..made(from)) == scenario.changes.get(..made(from))
+        let is_past = |from: &&Run| {
+            let made = ..from.simulation.changed;
+            from.scenario().changes.get(made) == scenario.changes.get(made)
         };
         match from.filter(is_past) {
             Some(from) => {
@@ -364,16 +308,11 @@ impl Run {
     /// Returns an error if there is no such flow, or no congestion control is `steered`.
     pub fn samples(&mut self, group: &str, index: Option<u32>) -> Result<Vec<AckSample>> {
         let groups = &self.simulation.scenario.flows;
-        let names = || groups.iter().map(|each| each.name.as_str());
-        let place = names().position(|name| name == group);
-        let place = place.ok_or_else(|| Error::unknown("group of flows", group, names()))?;
-        let only = index.map(|index| groups[place].member(&index.to_string())).transpose();
-        let only = only.map_err(|error| error.at(group))?;
-        let number = place as u32;
-        let mut is_steered = match &self.current {
-            Some(current) => current.after.is_steered(number, only),
-            None => false,
-        };
+        let number = group_index(groups, group)?;
+        let only = index.map(|index| groups[number as usize].member(&index.to_string()));
+        let only = only.transpose().map_err(|error| error.at(group))?;
+        let mut is_steered =
+            self.current.as_ref().is_some_and(|current| current.is_steered(number, only));
         let mut samples = Vec::new();
         let own = self.simulation.flows.iter_mut().filter(|flow| flow.group == number);
         for (flow, _) in own.zip(0..).filter(|(_, index)| only.is_none_or(|only| only == *index)) {

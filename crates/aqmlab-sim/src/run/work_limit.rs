@@ -150,19 +150,14 @@ impl Simulation {
         let (done, before) = (self.work.done(), self.work.before());
         let at_once = done < self.work.limit.in_all;
         let work = if at_once { done - before } else { done };
-        let group = if event.is_in_network() {
-            None
-        } else {
-            match Event::new(event.kind(), event.index()) {
-                Event::FlowStart(index)
-                | Event::Heard(index)
-                | Event::SenderTimer(index)
-                | Event::ReceiverTimer(index) => Some(self.flows[index as usize].group),
-                Event::AppStart(index) | Event::App(index) => {
-                    Some(self.apps[index as usize].group())
-                }
-                Event::Change | Event::Reroute(_) | Event::Sample | Event::WarmupEnd => None,
+        let index = event.index() as usize;
+        let group = match Event::of(event.kind()) {
+            _ if event.is_in_network() => None,
+            Event::FlowStart | Event::Heard | Event::SenderTimer | Event::ReceiverTimer => {
+                Some(self.flows[index].group)
             }
+            Event::AppStart | Event::App => Some(self.apps[index].group()),
+            Event::Change | Event::Reroute | Event::Sample | Event::WarmupEnd => None,
         };
         Stopped { at: self.now, event: describe(&self.scenario, event, group), work, at_once }
     }
@@ -181,15 +176,15 @@ fn describe(scenario: &Scenario, event: EventTag, group: Option<u32>) -> String 
             None => what.to_string(),
         };
     }
-    let what = match Event::new(event.kind(), event.index()) {
+    let what = match Event::of(event.kind()) {
         Event::Change => "a change of the scenario",
-        Event::Reroute(_) => "a change of routes",
-        Event::FlowStart(_) => "the start of a flow",
-        Event::Heard(_) => "the end of a flow",
-        Event::SenderTimer(_) => "a timer of a sender",
-        Event::ReceiverTimer(_) => "a timer of a receiver",
-        Event::AppStart(_) => "the start of a workload",
-        Event::App(_) => "a timer of a workload",
+        Event::Reroute => "a change of routes",
+        Event::FlowStart => "the start of a flow",
+        Event::Heard => "the end of a flow",
+        Event::SenderTimer => "a timer of a sender",
+        Event::ReceiverTimer => "a timer of a receiver",
+        Event::AppStart => "the start of a workload",
+        Event::App => "a timer of a workload",
         Event::Sample => "a sample of the series",
         Event::WarmupEnd => "the end of the warm-up",
     };

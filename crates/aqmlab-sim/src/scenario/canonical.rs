@@ -1,18 +1,21 @@
 //! Canonical form of a scenario: JSON with every default filled in. Equal scenarios have equal
 //! texts, so its digest identifies a scenario.
 
-use aqmlab_core::{Auto, Chosen, ParamType, Params, Stated, Table, Value};
+use aqmlab_core::{Chosen, ParamType, Params, Stated, Table, Value};
 
-use super::{
-    FlowGroup, FlowParams, LinkConfig, LinkNames, LinkParams, Reroute, RerouteParams, RunParams,
-    Scenario, Sizes,
-};
-use crate::endpoints::tfrc::TfrcParams;
+use super::text::{to_json, to_toml};
+use super::{LinkConfig, LinkParams, RunParams, Scenario, Sizes};
 
 impl Scenario {
     /// Returns the scenario as canonical JSON, which parses to the same scenario.
     pub fn to_json(&self) -> String {
         to_json(&Value::Table(self.to_table()))
+    }
+
+    /// Returns the scenario as TOML with every default filled in, which parses to the same
+    /// scenario.
+    pub fn to_toml(&self) -> String {
+        to_toml(&self.to_table())
     }
 
     /// Returns the scenario as values, with every default filled in.
@@ -28,7 +31,7 @@ impl Scenario {
         let links = self.links.iter().map(|link| (link.name.clone(), self.link_table(link)));
         table.insert("links", Value::Table(links.collect()));
         let first = self.flows.iter().filter(|flow| !flow.is_added);
-        let flows = first.map(|flow| (flow.name.clone(), self.flow_table(flow)));
+        let flows = first.map(|flow| (flow.name.clone(), flow.params.to_value()));
         table.insert("flows", Value::Table(flows.collect()));
         table.insert("record", self.record.to_value());
         if !self.changes.is_empty() {
@@ -63,46 +66,6 @@ impl Scenario {
         let other = others.map(|other| &other.name).find(|name| **name != link.name);
         other.expect("it shares").clone()
     }
-
-    pub(super) fn flow_table(&self, flow: &FlowGroup) -> Value {
-        let names = |path: &Vec<u32>| {
-            LinkNames(path.iter().map(|link| self.links[*link as usize].name.clone()).collect())
-        };
-        let usual = FlowParams::default();
-        let mut transport = flow.transport.to_value().as_table().ok().cloned();
-        if flow.endpoint.downcast_ref::<TfrcParams>().is_some() {
-            transport = transport.map(|all| {
-                let used = all.iter().filter(|(key, _)| TfrcParams::USED.contains(key));
-                used.map(|(key, value)| (key.to_string(), value.clone())).collect()
-            });
-        }
-        let is_late = flow.access_delay.ceiling() > 0.0;
-        let reroute = |change: &Reroute| RerouteParams {
-            at: change.at,
-            path: change.path.as_ref().map(names),
-            return_path: change.return_path.as_ref().map(names),
-        };
-        let params = FlowParams {
-            count: flow.count,
-            path: names(&flow.path),
-            return_path: names(&flow.return_path),
-            workload: Chosen::from_table(flow.workload.to_table()),
-            size: flow.size,
-            source: flow.source.clone(),
-            destination: flow.destination.clone(),
-            class: flow.class,
-            delays: flow.delays,
-            access_delay: if is_late { flow.access_delay.clone() } else { usual.access_delay },
-            start: Auto::Set(flow.start),
-            endpoint: match flow.endpoint.is_tcp() {
-                true => usual.endpoint,
-                false => Chosen::from_table(flow.endpoint.to_table()),
-            },
-            reroutes: flow.reroutes.iter().map(reroute).collect(),
-            transport,
-        };
-        params.to_value()
-    }
 }
 
 fn owned((key, value): (&'static str, Value)) -> (String, Value) {
@@ -112,49 +75,4 @@ fn owned((key, value): (&'static str, Value)) -> (String, Value) {
 /// Returns a value as a scenario states it.
 fn stated<T: ParamType>(value: &Value) -> Stated<T> {
     Stated::read(value).expect("what was read reads back")
-}
-
-/// Returns a value as JSON.
-pub fn to_json(value: &Value) -> String {
-    let mut text = String::new();
-    write_json(value, &mut text);
-    text
-}
-
-fn write_json(value: &Value, out: &mut String) {
-    match value {
-        Value::Text(text) => write_json_text(text, out),
-        Value::List(items) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                out.push_str(if i > 0 { "," } else { "" });
-                write_json(item, out);
-            }
-            out.push(']');
-        }
-        Value::Table(table) => {
-            out.push('{');
-            for (i, (key, value)) in table.iter().enumerate() {
-                out.push_str(if i > 0 { "," } else { "" });
-                write_json_text(key, out);
-                out.push(':');
-                write_json(value, out);
-            }
-            out.push('}');
-        }
-        other => out.push_str(&other.to_string()),
-    }
-}
-
-fn write_json_text(text: &str, out: &mut String) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            c if c < ' ' => out.push_str(&format!("\\u{:04x}", c as u32)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
 }

@@ -34,7 +34,7 @@ use aqmlab_core::{Bytes, Error, ParamType, Result, Span, Table, Time, Value};
 use aqmlab_tcp::TcpParams;
 
 use super::overrides::{at_key, with_link};
-use super::read::{read_flow, transport_of};
+use super::read::{group_index, link_index, read_flow, transport_of};
 use super::{
     ChangeParams, FlowGroup, LinkConfig, LinkKey, Outside, Scenario, TransportChange, TransportKey,
 };
@@ -139,6 +139,8 @@ pub(super) fn read_changes(
 pub struct Changing {
     /// Current scenario, without its changes.
     scenario: Scenario,
+    /// Number of changes made, without those to an equal value.
+    taken: usize,
     /// Transport of flows that changes add.
     transport: TcpParams,
     /// Stopped groups.
@@ -152,8 +154,8 @@ impl Changing {
     /// Creates the state before all changes.
     pub fn new(scenario: &Scenario) -> Self {
         let scenario = scenario.without_changes();
-        let (transport, stopped) = (TcpParams::default(), Vec::new());
-        Changing { scenario, transport, stopped, transports: BTreeMap::new() }
+        let (taken, transport, stopped) = (0, TcpParams::default(), Vec::new());
+        Changing { scenario, taken, transport, stopped, transports: BTreeMap::new() }
     }
 
     /// Returns the groups of flows, including added ones.
@@ -181,9 +183,8 @@ impl Changing {
         let effect = match link_key {
             Some(key) => {
                 let (name, below) = (parts[1], parts.get(3).copied());
-                let index = self.scenario.links.iter().position(|link| link.name == name);
-                let names = self.scenario.links.iter().map(|link| link.name.as_str());
-                let index = index.ok_or_else(|| Error::unknown("link", name, names).at(&place))?;
+                let index = link_index(&self.scenario.links, name);
+                let index = index.map_err(|error| error.at(&place))? as usize;
                 let next =
                     key.with_value(&self.scenario.links[index], below, &change.value, outside);
                 next.and_then(|next| self.change_link(key, index, next, change.replace))
@@ -191,11 +192,14 @@ impl Changing {
             }
             None => self.change_flows(change, &parts, outside).map_err(|error| error.at(&place)),
         };
-        Ok(Change { at: change.at, effect: effect? })
+        let effect = effect?;
+        self.taken += usize::from(!effect.is_none());
+        Ok(Change { at: change.at, effect })
     }
 
     /// Applies a change that was made earlier; `of` is the scenario after it.
     pub fn take(&mut self, effect: &Effect, of: &Scenario) {
+        self.taken += 1;
         match effect {
             Effect::Link(key, to) => {
                 key.take(&mut self.scenario.links[to.link as usize], &to.config);
@@ -205,6 +209,13 @@ impl Changing {
             Effect::Transport(key, to) => {
                 self.set_transport(*key, to.group, to.member, &to.transport);
             }
+        }
+    }
+
+    /// Applies the changes of a scenario up to `index` that are not made yet.
+    pub(crate) fn catch_up(&mut self, of: &Scenario, index: usize) {
+        for change in &of.changes[self.taken..index] {
+            self.take(&change.effect, of);
         }
     }
 
@@ -328,7 +339,7 @@ impl Changing {
             None => (key, None),
         };
         let key = TransportKey::read(&key.into()).ok_or_else(Self::cannot_change)?;
-        let index = self.group(name)?;
+        let index = group_index(&self.scenario.flows, name)?;
         let group = &self.scenario.flows[index as usize];
         let member = member.map(|text| group.member(text)).transpose()?;
         let before = self.transport_of(index, member);
@@ -381,15 +392,6 @@ impl Changing {
         Effect::Transport(key, TransportChange { group, member, transport, is_other })
     }
 
-    /// Returns the index of a group of flows.
-    fn group(&self, name: &str) -> Result<u32> {
-        let names = || self.scenario.flows.iter().map(|flows| flows.name.as_str());
-        let index = names().position(|known| known == name);
-        index
-            .map(|index| index as u32)
-            .ok_or_else(|| Error::unknown("group of flows", name, names()))
-    }
-
     fn begin(&mut self, group: FlowGroup) -> Result<Effect> {
         if self.scenario.flows.iter().any(|flows| flows.name == group.name) {
             return Err(Error::new("a group of flows with this name exists already"));
@@ -399,7 +401,7 @@ impl Changing {
     }
 
     fn stop(&mut self, name: &str) -> Result<Effect> {
-        let index = self.group(name)?;
+        let index = group_index(&self.scenario.flows, name)?;
         if self.stopped.contains(&index) {
             return Err(Error::new("these flows are stopped already"));
         }
@@ -417,7 +419,7 @@ fn read_group(
     outside: Outside<'_>,
 ) -> Result<FlowGroup> {
     let mut group = read_flow(name, &change.value, change.at, links, transport, outside)?;
-    let first = group.start.earliest();
+    let [first, _] = group.start.range();
     if first < change.at {
         let problem = "the flows begin before the change that adds them";
         return Err(Error::new(problem).given(first).at("start"));
@@ -434,7 +436,7 @@ impl Scenario {
     pub(super) fn change_table(&self, change: &Change) -> Value {
         let (value, replace) = match &change.effect {
             Effect::Link(key, to) => (key.value(&to.config), to.replace),
-            Effect::Begin(group) => (self.flow_table(&self.flows[*group as usize]), false),
+            Effect::Begin(group) => (self.flows[*group as usize].params.to_value(), false),
             Effect::Stop(_) => ("false".into(), false),
             Effect::Transport(key, to) => (key.value(&to.transport), false),
         };

@@ -51,17 +51,11 @@ impl Start {
         }
     }
 
-    /// The earliest time that it may be.
-    pub fn earliest(self) -> Span {
+    /// Returns the earliest and the latest possible time.
+    pub fn range(self) -> [Span; 2] {
         match self {
-            Start::At(start) | Start::Uniform(start, _) | Start::Each(start, _) => start,
-        }
-    }
-
-    /// Returns the latest possible time.
-    pub fn latest(self) -> Span {
-        match self {
-            Start::At(start) | Start::Uniform(_, start) | Start::Each(_, start) => start,
+            Start::At(start) => [start; 2],
+            Start::Uniform(low, high) | Start::Each(low, high) => [low, high],
         }
     }
 }

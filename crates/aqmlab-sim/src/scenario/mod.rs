@@ -7,7 +7,7 @@ mod keys;
 mod link_keys;
 mod overrides;
 mod read;
-mod toml;
+mod text;
 mod transport_keys;
 
 use std::collections::BTreeSet;
@@ -28,14 +28,14 @@ use crate::network::egress::{DriverParams, ShaperParams};
 use crate::rate::{InputFile, MAX_RATE, ReadFile};
 use crate::workload::WorkloadConfig;
 
-pub use self::canonical::to_json;
 pub use self::changes::{Change, Changing, Effect, LinkChange, Surroundings};
 pub use self::columns::ColumnParams;
 #[cfg(test)]
 pub(crate) use self::columns::with_columns;
 pub use self::keys::{ChangeParams, LinkNames, RerouteParams, Start};
 pub use self::link_keys::LinkKey;
-pub use self::toml::{parse_document, parse_value};
+pub(crate) use self::read::group_index;
+pub use self::text::{parse_document, parse_value, to_json, to_toml};
 pub use self::transport_keys::{TransportChange, TransportKey};
 pub use crate::endpoints::Dscp;
 pub use crate::network::{LinkConfig, Simultaneous};
@@ -219,11 +219,6 @@ impl<'a> Outside<'a> {
         Outside { disciplines, ..Outside::default() }
     }
 
-    /// Provides custom congestion controls only.
-    pub fn controls(controls: &'a dyn Lookup<dyn ControlParams>) -> Self {
-        Outside { controls, ..Outside::default() }
-    }
-
     /// Provides custom endpoints only.
     pub fn endpoints(endpoints: &'a dyn Lookup<dyn EndpointParams>) -> Self {
         Outside { endpoints, ..Outside::default() }
@@ -279,26 +274,14 @@ pub struct Scenario {
 pub struct FlowGroup {
     /// Name of the group.
     pub name: String,
-    /// Number of flows.
-    pub count: u64,
+    /// Parameters, with every default filled in. The following fields are read from them.
+    pub params: FlowParams,
     /// Links from senders to receivers, by index.
     pub path: Vec<u32>,
     /// Links from receivers to senders, by index.
     pub return_path: Vec<u32>,
     /// Workload of the flows.
     pub workload: WorkloadConfig,
-    /// Bytes that each bulk flow transfers.
-    pub size: Option<Bytes>,
-    /// Sending host.
-    pub source: Option<String>,
-    /// Receiving host.
-    pub destination: Option<String>,
-    /// Service class.
-    pub class: Dscp,
-    /// True if the one-way delay of data packets is measured.
-    pub delays: bool,
-    /// One-way delay of each flow in addition to its links.
-    pub access_delay: Distribution<Span>,
     /// Start times.
     pub start: Start,
     /// Transport endpoint.
@@ -325,13 +308,13 @@ pub struct Reroute {
 impl FlowGroup {
     /// Returns whether the flows always have data to send.
     pub fn is_endless_bulk(&self) -> bool {
-        self.size.is_none() && !self.workload.has_app()
+        self.params.size.is_none() && !self.workload.has_app()
     }
 
     /// Returns whether the flows or applications finish.
     pub fn ends(&self) -> bool {
         match self.workload.has_app() {
-            false => self.size.is_some(),
+            false => self.params.size.is_some(),
             true => self.workload.is_finite(),
         }
     }
@@ -342,11 +325,11 @@ impl FlowGroup {
             stream(&format!("flows.{}{of}.start", self.name)).uniform_span(low, high)
         };
         let starts = match self.start {
-            Start::Each(low, high) => {
-                (0..self.count).map(|member| drawn(&format!(".{member}"), low, high)).collect()
-            }
-            Start::Uniform(low, high) => vec![drawn("", low, high); self.count as usize],
-            Start::At(start) => vec![start; self.count as usize],
+            Start::Each(low, high) => (0..self.params.count)
+                .map(|member| drawn(&format!(".{member}"), low, high))
+                .collect(),
+            Start::Uniform(low, high) => vec![drawn("", low, high); self.params.count as usize],
+            Start::At(start) => vec![start; self.params.count as usize],
         };
         starts.into_iter().map(|start| Time::ZERO + start).collect()
     }
@@ -359,8 +342,8 @@ impl FlowGroup {
         if self.workload.has_app() {
             return Err(Error::new("flows of applications have no index: change the whole group"));
         }
-        let index = text.parse().ok().filter(|index| u64::from(*index) < self.count);
-        let allowed = || format!("an index from 0 to {}", self.count - 1);
+        let index = text.parse().ok().filter(|index| u64::from(*index) < self.params.count);
+        let allowed = || format!("an index from 0 to {}", self.params.count - 1);
         index.ok_or_else(|| Error::not_allowed(text, allowed()))
     }
 
@@ -388,7 +371,7 @@ impl Scenario {
     pub fn base_rtt_over(&self, link: usize) -> Span {
         let link = link as u32;
         let of_group = |flow: &FlowGroup| {
-            let access = Span::from_nanos(2 * flow.access_delay.ceiling() as u64);
+            let access = Span::from_nanos(2 * flow.params.access_delay.ceiling() as u64);
             let over = flow.courses().filter(|course| course.iter().any(|p| p.contains(&link)));
             let rtt = over.map(|[path, back]| self.propagation(path) + self.propagation(back));
             rtt.max().map(|rtt| rtt + access)

@@ -2,7 +2,7 @@
 
 use aqmlab_core::error::breaks_line;
 use aqmlab_core::params::missing_key;
-use aqmlab_core::{Bytes, Error, ParamType, Params, Result, Span, Table, Value};
+use aqmlab_core::{Auto, Bytes, Chosen, Error, ParamType, Params, Result, Span, Table, Value};
 use aqmlab_tcp::TcpParams;
 
 use super::changes::read_changes;
@@ -45,22 +45,14 @@ impl Scenario {
         outside: Outside<'_>,
     ) -> Result<Scenario> {
         let table = parse_document(text).map_err(|error| error.in_file(file))?;
-        Self::from_table_with(table, file, overrides, outside)
+        Self::from_table(table, file, overrides, outside)
     }
 
-    /// Reads a scenario from values, with `overrides` applied.
-    ///
-    /// # Errors
-    /// See [`Scenario::parse`].
-    pub fn from_table(table: Table, file: &str, overrides: &[(String, Value)]) -> Result<Scenario> {
-        Self::from_table_with(table, file, overrides, Outside::default())
-    }
-
-    /// Reads a scenario from values that name files or custom components.
+    /// Reads a scenario from values, which may name files or custom components.
     ///
     /// # Errors
     /// See [`Scenario::parse_with`].
-    pub fn from_table_with(
+    pub fn from_table(
         mut table: Table,
         file: &str,
         overrides: &[(String, Value)],
@@ -201,14 +193,12 @@ fn set_queue(
 
 /// Returns the index of the group `name`, whose flows must be finite.
 fn ending_group(flows: &[FlowGroup], name: &str) -> Result<u32> {
-    let names = || flows.iter().map(|flow| flow.name.as_str());
-    let index = names().position(|known| known == name);
-    let index = index.ok_or_else(|| Error::unknown("group of flows", name, names()))?;
-    if !flows[index].ends() {
+    let index = group_index(flows, name)?;
+    if !flows[index as usize].ends() {
         let allowed = "a group of flows with a `size`, or whose workload has an end";
         return Err(Error::not_allowed(name, allowed));
     }
-    Ok(index as u32)
+    Ok(index)
 }
 
 /// The named tables below `key`, of which there must be at least one.
@@ -390,7 +380,7 @@ pub(super) fn read_flow(
     check_name(name)?;
     let value = with_columns(value, outside.read_file)?;
     let table = value.as_table()?;
-    let params: FlowParams = read_params(table, &[])?;
+    let mut params: FlowParams = read_params(table, &[])?;
     let mut required = FlowParams::REQUIRED.iter().map(|(key, _)| key);
     if let Some(key) = required.find(|key| table.get(key).is_none()) {
         return Err(missing_key(key, &links[0].name));
@@ -422,27 +412,46 @@ pub(super) fn read_flow(
     if endpoint.downcast_ref::<TfrcParams>().is_some() {
         TfrcParams::check_group(workload.has_app().then(|| workload.name()), table)?;
     }
-    Ok(FlowGroup {
+    let start = params.start.or_else(|| Start::spread(begin, params.count));
+    params.reroutes.sort_by_key(|change| change.at);
+    let mut group = FlowGroup {
         name: name.to_string(),
-        count: params.count,
         path: read_path("path", &params.path, links)?,
         return_path: read_path("return_path", &params.return_path, links)?,
+        reroutes: read_reroutes(&params.reroutes, links).map_err(|error| error.at("reroutes"))?,
+        params,
         workload,
-        size: params.size,
-        source: params.source,
-        destination: params.destination,
-        class: params.class,
-        delays: params.delays,
-        access_delay: params.access_delay,
-        start: params.start.or_else(|| Start::spread(begin, params.count)),
+        start,
         endpoint,
         transport,
-        reroutes: read_reroutes(&params.reroutes, links).map_err(|error| error.at("reroutes"))?,
         is_added: false,
-    })
+    };
+    complete(&mut group);
+    Ok(group)
 }
 
-/// Reads the route changes of a group, in the order of their times.
+/// Makes the parameters of a group canonical, with every default filled in.
+fn complete(group: &mut FlowGroup) {
+    let FlowGroup { params, workload, start, endpoint, transport, .. } = group;
+    let usual = FlowParams::default();
+    if params.access_delay.ceiling() == 0.0 {
+        params.access_delay = usual.access_delay;
+    }
+    params.workload = Chosen::from_table(workload.to_table());
+    params.start = Auto::Set(*start);
+    params.endpoint = match endpoint.is_tcp() {
+        true => usual.endpoint,
+        false => Chosen::from_table(endpoint.to_table()),
+    };
+    let mut used = transport.canonical();
+    if endpoint.downcast_ref::<TfrcParams>().is_some() {
+        used.retain(|(key, _)| TfrcParams::USED.contains(key));
+    }
+    let used = used.into_iter().map(|(key, value)| (key.to_string(), value));
+    params.transport = Some(used.collect());
+}
+
+/// Reads the route changes of a group.
 fn read_reroutes(changes: &[RerouteParams], links: &[LinkConfig]) -> Result<Vec<Reroute>> {
     let read = |change: &RerouteParams| {
         let path = |key, names: &Option<LinkNames>| {
@@ -456,9 +465,7 @@ fn read_reroutes(changes: &[RerouteParams], links: &[LinkConfig]) -> Result<Vec<
         }
         Ok(Reroute { at: change.at, path, return_path })
     };
-    let mut changes = changes.iter().map(read).collect::<Result<Vec<_>>>()?;
-    changes.sort_by_key(|change| change.at);
-    Ok(changes)
+    changes.iter().map(read).collect()
 }
 
 fn read_path(key: &str, names: &LinkNames, links: &[LinkConfig]) -> Result<Vec<u32>> {
@@ -470,10 +477,20 @@ fn read_path(key: &str, names: &LinkNames, links: &[LinkConfig]) -> Result<Vec<u
     indices.collect::<Result<_>>().map_err(|error| error.at(key))
 }
 
-fn link_index(links: &[LinkConfig], name: &str) -> Result<u32> {
-    links
-        .iter()
-        .position(|link| link.name == name)
-        .map(|index| index as u32)
-        .ok_or_else(|| Error::unknown("link", name, links.iter().map(|link| link.name.as_str())))
+pub(super) fn link_index(links: &[LinkConfig], name: &str) -> Result<u32> {
+    index("link", name, links.iter().map(|link| link.name.as_str()))
+}
+
+/// Returns the index of the group of flows with this name.
+pub(crate) fn group_index(flows: &[FlowGroup], name: &str) -> Result<u32> {
+    index("group of flows", name, flows.iter().map(|flow| flow.name.as_str()))
+}
+
+fn index<'a>(
+    what: &'static str,
+    name: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> Result<u32> {
+    let index = names.clone().position(|known| known == name);
+    index.map(|index| index as u32).ok_or_else(|| Error::unknown(what, name, names))
 }

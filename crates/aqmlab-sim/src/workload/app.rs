@@ -67,6 +67,13 @@ pub struct Activity {
 }
 
 impl Activity {
+    /// Counts a completed item, and records its time under a name.
+    pub fn complete(&mut self, bytes: u64, name: &'static str, time: Span) {
+        self.completed += 1;
+        self.bytes += bytes;
+        self.record(name, time);
+    }
+
     /// Records a time under a name.
     pub fn record(&mut self, name: &'static str, time: Span) {
         self.record_of(Quantity::of(name), time);

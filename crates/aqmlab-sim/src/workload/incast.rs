@@ -128,9 +128,7 @@ impl Client {
         if self.missing > 0 {
             return;
         }
-        activity.completed += 1;
-        activity.bytes += self.bytes;
-        activity.record("query", now - self.asked);
+        activity.complete(self.bytes, "query", now - self.asked);
         if self.left > 0 {
             return self.agenda.add(now + self.think.draw(), IncastTask::Ask, cx);
         }

@@ -6,7 +6,7 @@
 
 use aqmlab_core::params::read_value;
 use aqmlab_core::{
-    AnyComponent, Config, Distribution, Entry, Error, ParamType, Result, Stream, catalogue,
+    AnyComponent, Config, Distribution, Entry, Error, ParamType, Preset, Result, Stream, catalogue,
     cloneable,
 };
 
@@ -17,10 +17,7 @@ pub mod app;
 mod connection;
 mod ledger;
 mod player;
-mod presets;
 pub mod quantities;
-
-pub use presets::PRESETS;
 
 cloneable!(pub trait CloneParams of Workload);
 
@@ -65,6 +62,34 @@ catalogue! {
     rrul::RrulParams,
     rpm::RpmParams,
 }
+
+/// Named settings of workloads.
+pub const PRESETS: &[Preset] = &[
+    Preset {
+        name: "rfc7928-web",
+        of: "page",
+        settings: &[
+            ("objects", "50"),
+            ("size", "pareto(shape=1.2, scale=1kb, cap=1mb)"),
+            ("document", "10kb"),
+            ("connections", "6"),
+            ("streams", "1"),
+            ("keep", "all"),
+            ("dns", "false"),
+            ("tls", "0"),
+            ("think", "0s"),
+        ],
+        summary: "RFC 7928's web: pages of 50 objects over six connections, one after another",
+        source: "RFC 7928, section 7.2; the law of the sizes, of at least 1 kB, is this program's",
+    },
+    Preset {
+        name: "rrul-be",
+        of: "rrul",
+        settings: &[("classes", "[cs0]"), ("probes", "[cs0, cs0, cs0, cs0]")],
+        summary: "Flent's response under load, all of it best effort",
+        source: "flent, rrul_be",
+    },
+];
 
 /// Returns the entries of all workloads.
 pub fn entries() -> Vec<Entry> {

@@ -183,72 +183,28 @@ mod tests {
         }
     }
 
-    /// Returns the autocorrelation of the on/off process from renewal theory. With densities f of
-    /// bursts and g of pauses, bursts begin after a time inside a burst with the density
-    /// `h = e * g + h * f * g`, where e is the density of the residual burst, (1 - F)/mean (Cox,
-    /// Renewal Theory, 1962, chapter 7).
-    fn closed_form(shape: f64, step: f64, steps: usize) -> Vec<f64> {
-        let tail: Vec<f64> = (0..=steps).map(|k| share_above(k as f64 * step, shape)).collect();
-        // Probability of ending in each step.
-        let f: Vec<f64> = tail.windows(2).map(|pair| pair[0] - pair[1]).collect();
-        let e: Vec<f64> =
-            tail.windows(2).map(|pair| (pair[0] + pair[1]) / 2.0 * step / 0.5).collect();
-        // Ends are in the middle of their steps: two of them make one step.
-        let convolve = |a: &[f64], b: &[f64]| -> Vec<f64> {
-            let at = |k: usize| (0..=k).map(|i| a[i] * b[k - i]).sum::<f64>();
-            let whole: Vec<f64> = (0..steps).map(at).collect();
-            // The sum of two is in this step or the next, with equal probability.
-            (0..steps).map(|k| (whole[k] + if k > 0 { whole[k - 1] } else { 0.0 }) / 2.0).collect()
-        };
-        let cycle = convolve(&f, &f);
-        let first = convolve(&e, &f);
-        let mut begins = first.clone();
-        for k in 0..steps {
-            let again: f64 =
-                (0..k).map(|i| begins[i] * (cycle[k - i] + cycle[k - i - 1]) / 2.0).sum::<f64>();
-            begins[k] = first[k] + again;
-        }
-        let left: f64 = 1.0;
-        let mut is_on = Vec::new();
-        let mut still = left;
-        for k in 0..steps {
-            let begun: f64 =
-                (0..k).map(|i| begins[i] * (tail[k - i] + tail[k - i - 1]) / 2.0).sum();
-            is_on.push(still + begun);
-            still -= e[k];
-        }
-        // On half of the time: the correlation is 2 P - 1.
-        is_on.into_iter().map(|chance| 2.0 * chance - 1.0).collect()
-    }
-
+    /// Correlation of being above the median, within four deviations of 0. With the law of their
+    /// lengths, independent bursts and pauses determine the process (Cox, Renewal Theory, 1962).
     #[test]
-    fn a_source_remembers_as_renewal_theory_says() {
-        let shape = 2.5;
-        let (bursts, pauses) = bursts_and_pauses(shape, 4);
-        let mut signal: Vec<f64> = Vec::new();
-        let mut end = 0.0;
-        for (burst, pause) in bursts.iter().zip(&pauses) {
-            for (length, value) in [(pause, 0.0), (burst, 1.0)] {
-                end += length;
-                while (signal.len() as f64 + 0.5) * STEP < end {
-                    signal.push(value);
-                }
-            }
+    fn bursts_and_pauses_are_independent() {
+        let (bursts, pauses) = bursts_and_pauses(2.5, 4);
+        let [bursts, pauses] = [bursts, pauses].map(|sample| {
+            let mut sorted = sample.clone();
+            sorted.sort_unstable_by(f64::total_cmp);
+            let is_above = |length: &f64| f64::from(u8::from(*length > sorted[N / 2]));
+            sample.iter().map(is_above).collect::<Vec<_>>()
+        });
+        for (one, other) in [
+            (&pauses[..], &bursts[..]),
+            (&bursts[..N - 1], &pauses[1..]),
+            (&bursts[..N - 1], &bursts[1..]),
+            (&pauses[..N - 1], &pauses[1..]),
+        ] {
+            let mean = |sample: &[f64]| sample.iter().sum::<f64>() / sample.len() as f64;
+            let both: Vec<f64> = one.iter().zip(other).map(|(one, other)| one * other).collect();
+            let [p, q] = [mean(one), mean(other)];
+            let correlation = (mean(&both) - p * q) / libm::sqrt(p * (1.0 - p) * q * (1.0 - q));
+            assert!(correlation.abs() < 4.0 / libm::sqrt(N as f64), "{correlation}");
         }
-        let n = signal.len() as f64;
-        let mean = signal.iter().sum::<f64>() / n;
-        assert!((mean - 0.5).abs() < 0.01, "{mean}");
-        let correlation = |lag: usize| {
-            let pairs = signal.iter().zip(&signal[lag..]);
-            let sum: f64 = pairs.map(|(a, b)| (a - mean) * (b - mean)).sum();
-            sum / n / (mean * (1.0 - mean))
-        };
-        let expected = closed_form(shape, STEP, 401);
-        for lag in [5, 20, 50, 80, 100, 150, 200, 400] {
-            let measured = correlation(lag);
-            assert!((measured - expected[lag]).abs() < 0.02, "{lag}: {measured} {}", expected[lag]);
-        }
-        // The process has memory: off after recently on.
-        assert!(expected[50] < -0.1 && expected[5] > 0.7, "{expected:?}");
     }
 }

@@ -2,6 +2,8 @@
 
 use aqmlab_core::{Span, Time};
 
+use crate::workload::app::Activity;
+
 /// State of playback.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -16,6 +18,8 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Player {
     state: State,
+    /// Start of the application.
+    pub opened: Time,
     /// Buffered media at which playback starts.
     start_with: Span,
     /// Buffered media at which playback resumes after a stall.
@@ -35,19 +39,11 @@ pub(super) struct Player {
 /// second.
 const ROUNDING: Span = Span::from_micros(1);
 
-/// Interval ended by an arrival.
-#[derive(Clone)]
-pub(super) enum Resumed {
-    /// Initial delay before playback.
-    Join,
-    /// A stall of this length.
-    Stall(Span),
-}
-
 impl Player {
     pub fn new(start_with: Span, resume_with: Span) -> Self {
         Player {
             state: State::Joining,
+            opened: Time::ZERO,
             start_with,
             resume_with,
             level: Span::ZERO,
@@ -60,8 +56,9 @@ impl Player {
         }
     }
 
-    /// Records the arrival of `media`; `is_last` marks the end.
-    pub fn arrived(&mut self, now: Time, media: Span, is_last: bool) -> Option<Resumed> {
+    /// Handles the arrival of `media`; `is_last` marks the end. Records the time to the first
+    /// picture (`join`), and the duration of a `stall` that ends.
+    pub fn arrived(&mut self, now: Time, media: Span, is_last: bool, activity: &mut Activity) {
         self.pass(now);
         self.level += media;
         self.is_complete |= is_last;
@@ -70,14 +67,14 @@ impl Player {
             State::Joining if enough(self.start_with) => {
                 self.state = State::Playing;
                 self.began = Some(now);
-                Some(Resumed::Join)
+                activity.record("join", now - self.opened);
             }
             State::Stalled(since) if enough(self.resume_with) => {
                 self.state = State::Playing;
                 self.stalled += now - since;
-                Some(Resumed::Stall(now - since))
+                activity.record("stall", now - since);
             }
-            _ => None,
+            _ => {}
         }
     }
 
@@ -145,19 +142,32 @@ mod tests {
         Span::from_secs_f64(secs)
     }
 
+    /// Returns the counts of the recorded times `join` and `stall`.
+    fn recorded(activity: &Activity) -> [u64; 2] {
+        let of = |name| activity.times.iter().find(|(quantity, _)| quantity.name == name);
+        ["join", "stall"].map(|name| of(name).map_or(0, |(_, times)| times.count()))
+    }
+
     #[test]
     fn a_buffer_that_runs_out_stalls() {
         let mut player = Player::new(secs(4.0), secs(2.0));
-        assert!(player.arrived(at(1.0), secs(2.0), false).is_none());
-        assert!(matches!(player.arrived(at(3.0), secs(2.0), false), Some(Resumed::Join)));
+        let mut activity = Activity::default();
+        let mut arrived = |player: &mut Player, now: f64, media: f64, is_last: bool| {
+            player.arrived(at(now), secs(media), is_last, &mut activity);
+            recorded(&activity)
+        };
+        assert_eq!(arrived(&mut player, 1.0, 2.0, false), [0, 0]);
+        player.report(at(2.0), &mut |name, value| panic!("not started: {name}: {value}"));
+        assert_eq!(arrived(&mut player, 3.0, 2.0, false), [1, 0]);
         // It plays from 3 to 7 s; the media that arrives at 8 s is not enough.
         assert_eq!(player.level(at(5.0)), secs(2.0));
-        assert!(player.arrived(at(8.0), secs(1.0), false).is_none());
+        assert_eq!(arrived(&mut player, 8.0, 1.0, false), [1, 0]);
         assert_eq!(player.at(at(8.5)).stalled, secs(1.5));
-        let resumed = player.arrived(at(9.0), secs(1.0), false);
-        assert!(matches!(resumed, Some(Resumed::Stall(length)) if length == secs(2.0)));
+        assert_eq!(arrived(&mut player, 9.0, 1.0, false), [1, 1]);
         // The last media arrives in time; playback then ends, without a stall.
-        assert!(player.arrived(at(11.0), secs(3.0), true).is_none());
+        assert_eq!(arrived(&mut player, 11.0, 3.0, true), [1, 1]);
+        let times = [secs(3.0), secs(2.0)];
+        assert!(activity.times.iter().zip(times).all(|((_, found), time)| found.max() == time));
         let end = player.at(at(100.0));
         assert_eq!((end.stalls, end.stalled, end.played), (1, secs(2.0), secs(9.0)));
         let mut seen = Vec::new();
@@ -166,17 +176,11 @@ mod tests {
     }
 
     #[test]
-    fn a_player_that_has_not_started_has_no_scores() {
-        let mut player = Player::new(secs(4.0), secs(2.0));
-        player.arrived(at(1.0), secs(2.0), false);
-        player.report(at(100.0), &mut |name, value| panic!("{name}: {value}"));
-    }
-
-    #[test]
     fn a_short_video_plays_when_all_of_it_is_there() {
         let mut player = Player::new(secs(10.0), secs(10.0));
-        assert!(matches!(player.arrived(at(1.0), secs(3.0), true), Some(Resumed::Join)));
-        assert_eq!(player.at(at(9.0)).played, secs(3.0));
-        assert_eq!(player.at(at(9.0)).stalls, 0);
+        let mut activity = Activity::default();
+        player.arrived(at(1.0), secs(3.0), true, &mut activity);
+        assert_eq!(recorded(&activity), [1, 0]);
+        assert_eq!((player.at(at(9.0)).played, player.at(at(9.0)).stalls), (secs(3.0), 0));
     }
 }

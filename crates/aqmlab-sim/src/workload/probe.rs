@@ -61,11 +61,7 @@ impl App for Probe {
     }
     fn on_datagram(&mut self, flow: u32, sent: Time, cx: &mut Context) {
         if let Some((_, round_trip)) = self.echo.on_datagram(flow, sent, cx) {
-            let packet = u64::from(self.echo.packet);
-            let activity = cx.activity();
-            activity.completed += 1;
-            activity.bytes += packet;
-            activity.record("rtt", round_trip);
+            cx.activity().complete(self.echo.packet.into(), "rtt", round_trip);
         }
     }
 }

@@ -242,11 +242,8 @@ impl<S: Script> Session<S> {
 
     fn finish(&mut self, slot: u32, cx: &mut Context) {
         let (exchange, asked) = self.slots[slot as usize];
-        let response = cx.now() - asked;
-        let activity = cx.activity();
-        activity.completed += 1;
-        activity.bytes += exchange.response;
-        activity.record("response", response);
+        let time = cx.now() - asked;
+        cx.activity().complete(exchange.response, "response", time);
         self.go_on(slot, cx);
     }
 }

@@ -27,7 +27,7 @@ use aqmlab_core::{
 };
 
 use super::pareto_onoff::Carrier;
-use super::player::{Player, Resumed};
+use super::player::Player;
 use super::{Workload, check_variation};
 use crate::workload::agenda::Messages;
 use crate::workload::app::{App, Context, Direction};
@@ -81,7 +81,6 @@ impl Workload for VideoParams {
                 flow: 0,
                 frames: Messages::default(),
                 player: Player::new(self.buffer, self.buffer),
-                began: Time::ZERO,
             }),
         })
     }
@@ -118,14 +117,6 @@ impl Camera {
         self.made += 1;
         libm::round(mean * self.variation.draw()).clamp(1.0, 1e9) as u64
     }
-}
-
-/// Records a complete frame.
-fn completed(bytes: u64, time: Span, cx: &mut Context) {
-    let activity = cx.activity();
-    activity.completed += 1;
-    activity.bytes += bytes;
-    activity.record("frame", time);
 }
 
 /// Frame in flight.
@@ -227,7 +218,7 @@ impl App for VideoDatagrams {
     }
     fn on_datagram(&mut self, _flow: u32, sent: Time, cx: &mut Context) {
         if let Some((bytes, delay)) = self.arrived(sent, cx.now()) {
-            completed(bytes, delay, cx);
+            cx.activity().complete(bytes, "frame", delay);
         }
     }
     fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
@@ -249,13 +240,12 @@ struct VideoConnection {
     /// Sending time and bytes of each frame.
     frames: Messages<(Time, u64)>,
     player: Player,
-    began: Time,
 }
 
 impl App for VideoConnection {
     fn start(&mut self, cx: &mut Context) {
         self.flow = cx.stream(Direction::Forward);
-        self.began = cx.now();
+        self.player.opened = cx.now();
         self.on_timer(cx);
     }
     fn on_timer(&mut self, cx: &mut Context) {
@@ -267,12 +257,9 @@ impl App for VideoConnection {
     fn on_received(&mut self, flow: u32, cx: &mut Context) {
         while let Some((made, bytes)) = self.frames.arrived(flow, cx) {
             let now = cx.now();
-            completed(bytes, now - made, cx);
-            match self.player.arrived(now, self.camera.interval, false) {
-                Some(Resumed::Join) => cx.activity().record("join", now - self.began),
-                Some(Resumed::Stall(length)) => cx.activity().record("stall", length),
-                None => {}
-            }
+            let activity = cx.activity();
+            activity.complete(bytes, "frame", now - made);
+            self.player.arrived(now, self.camera.interval, false, activity);
         }
     }
     fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {

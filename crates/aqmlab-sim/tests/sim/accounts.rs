@@ -1,54 +1,50 @@
 //! Every packet of a flow arrives, is dropped by a queue or is lost on a link, and is counted once.
 
-use crate::common::Settings;
+use crate::common::{BESIDE, Settings, on_line};
 use aqmlab_sim::endpoints::{Direction, End};
 use aqmlab_sim::{RunResult, Traffic};
 
 /// Short transfers over a lossy link with a queue of two packets, in both directions.
-const MICE: &str = r#"
-    duration = "60s"
-    bottleneck = "down"
-    [transport]
-    profile = "rfc"
-    [links.down]
-    rate = "1mbit"
-    delay = "10ms"
-    loss = 0.05
-    queue = { discipline = "droptail", limit = "2p" }
-    [links.up]
-    rate = "1mbit"
-    delay = "10ms"
-    loss = 0.02
-    [flows.mice]
-    count = 300
-    size = "3000b"
-    path = "down"
-    return_path = "up"
-    start = { each = ["0s", "10s"] }
-    [record]
-    level = "packets"
-"#;
+const MICE: &Settings = &[
+    ("duration", "60s"),
+    ("links.down.rate", "1mbit"),
+    ("links.down.delay", "10ms"),
+    ("links.down.loss", "0.05"),
+    ("links.down.queue.limit", "2p"),
+    ("links.up.rate", "1mbit"),
+    ("links.up.delay", "10ms"),
+    ("links.up.loss", "0.02"),
+    ("flows", "{}"),
+    ("flows.mice", BESIDE),
+    ("flows.mice.count", "300"),
+    ("flows.mice.size", "3000b"),
+    ("flows.mice.start", "{ each = ['0s', '10s'] }"),
+    ("record.level", "packets"),
+];
 
 fn result(settings: &Settings) -> RunResult {
-    crate::common::result(MICE, settings)
+    on_line(&[MICE, settings].concat())
 }
 
 fn forward(result: &RunResult) -> &Traffic {
     result.groups[0].traffic[Direction::Forward as usize].as_ref().unwrap()
 }
 
-/// Packets of a link that were sent and dropped, according to its record.
-fn recorded(result: &RunResult, link: usize) -> [u64; 2] {
-    let packets = &result.links[link].packets;
-    let dropped = packets.iter().filter(|packet| packet.dropped.is_some()).count() as u64;
-    [packets.len() as u64 - dropped, dropped]
+/// Packets of a link that were sent and dropped after a time in seconds, according to its record.
+fn recorded(result: &RunResult, link: usize, from: f64) -> [u64; 2] {
+    let packets =
+        result.links[link].packets.iter().filter(|packet| packet.end.as_secs_f64() > from);
+    let [sent, dropped] = [false, true].map(|is_dropped| {
+        packets.clone().filter(|packet| packet.dropped.is_some() == is_dropped).count()
+    });
+    [sent as u64, dropped as u64]
 }
 
 #[test]
 fn losses_are_counted_by_cause_with_their_syns() {
     let result = result(&[]);
     assert!(result.flows.iter().all(|flow| flow.finish.is_some()), "nothing is under way");
-    let (data, acks) = (recorded(&result, 0), recorded(&result, 1));
+    let (data, acks) = (recorded(&result, 0, -1.0), recorded(&result, 1, -1.0));
     let traffic = forward(&result);
     let [sent, dropped] = data;
     assert_eq!(traffic.losses.queues.data, dropped);
@@ -78,7 +74,7 @@ fn flows_that_come_and_go_are_counted_too() {
     let with = |level| result(&[&workload[..], &[("record.level", level)]].concat());
     let (packets, summary) = (with("packets"), with("summary"));
     assert!(packets.flows.len() > summary.flows.len() + 10, "places are used again");
-    let [sent, dropped] = recorded(&packets, 0);
+    let [sent, dropped] = recorded(&packets, 0, -1.0);
     assert_eq!(forward(&packets), forward(&summary));
     let traffic = forward(&summary);
     assert_eq!(traffic.losses.queues.data, dropped);
@@ -147,12 +143,7 @@ fn what_ends_after_the_warm_up_is_counted() {
     let late = [("record.warmup", "5s"), ("links.down.duplicate", "0.3")];
     let result = result(&late);
     let traffic = forward(&result);
-    let after = |packet: &&aqmlab_sim::network::probe::PacketRecord| {
-        (packet.end - aqmlab_core::Time::ZERO).as_secs_f64() > 5.0
-    };
-    let packets = result.links[0].packets.iter().filter(after);
-    let dropped = packets.clone().filter(|packet| packet.dropped.is_some()).count() as u64;
-    let sent = packets.count() as u64 - dropped;
+    let [sent, dropped] = recorded(&result, 0, 5.0);
     assert_eq!(traffic.losses.queues.data, dropped);
     let ended = traffic.arrived[1] + traffic.losses.links.data;
     let expected = sent + result.links[0].way.duplicated;

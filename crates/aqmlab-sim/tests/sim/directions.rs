@@ -56,6 +56,9 @@ fn the_delay_of_a_two_way_group_is_that_of_each_direction() {
         assert!((0.020..0.022).contains(&better) && count > 15, "{better}");
         assert_eq!(group.times_of("delay").unwrap().quantiles[0], worse);
     }
+    let late = scores(&result.groups[2], "late");
+    assert_eq!((late.len(), late[0].0, late[1]), (2, FORWARD, (REVERSE, 0.0)));
+    assert!(late[0].1 > 0.8, "the queue makes the game late one way: {late:?}");
 }
 
 /// The return path of these groups has the queue, so that direction is the worse.

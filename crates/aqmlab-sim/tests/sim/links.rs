@@ -50,7 +50,7 @@ fn every_form_reads_back() {
     for overrides in others.iter().copied().chain(rates.iter().map(Vec::as_slice)) {
         let scenario = scenario(overrides).unwrap();
         let outside = Outside::files(&read_file);
-        let again = Scenario::from_table_with(scenario.to_table(), "again", &[], outside);
+        let again = Scenario::from_table(scenario.to_table(), "again", &[], outside);
         assert_eq!(again.unwrap(), scenario);
         assert_ne!(scenario.to_json(), plain);
     }
@@ -98,7 +98,7 @@ fn a_file_is_part_of_the_scenario_by_its_content() {
     assert_ne!(one.to_json(), other.to_json());
     // A resolved scenario is refused if its file is not the same any more.
     let changed =
-        Scenario::from_table_with(one.to_table(), "a", &[], Outside::files(&|_| file(b"1\n6\n")));
+        Scenario::from_table(one.to_table(), "a", &[], Outside::files(&|_| file(b"1\n6\n")));
     let changed = changed.unwrap_err().to_string();
     assert!(changed.contains("links.down.rate.trace") && changed.contains("has changed"));
     let missing = error(&[("links.down.rate", "{ trace = 'none' }")]);

@@ -1,9 +1,8 @@
 //! Effects of load on other traffic: RPM, RRUL, games; and incast.
 
-use aqmlab_sim::endpoints::Direction;
 use aqmlab_sim::{GroupResult, RunResult};
 
-use crate::common::{BESIDE, mean, run_workload as result, value};
+use crate::common::{mean, run_workload as result, value};
 
 const EULER: f64 = 0.577_215_664_901_532_9;
 
@@ -172,17 +171,6 @@ fn games_send_as_published() {
     assert!((up.sent as i64 - 50_000).abs() <= 1 && (size - 1.0).abs() < 0.0013, "{size}");
     assert_eq!(result.groups[0].values.len(), 4);
     assert!(result.groups[0].values.iter().all(|(_, value)| *value == 0.0));
-}
-
-#[test]
-fn a_queue_makes_a_game_late_one_way() {
-    let result = result("\"game\"", &[("flows.bulk", BESIDE)]);
-    let late = result.groups[0].values.iter().filter(|(quantity, _)| quantity.name == "late");
-    let late: Vec<_> = late.map(|(quantity, value)| (quantity.direction, *value)).collect();
-    let [(first, down), (second, up)] = late[..] else { panic!("{late:?}") };
-    assert_eq!((first, second), (Some(Direction::Forward), Some(Direction::Backward)));
-    assert!(down > 0.8, "{down}");
-    assert_eq!(up, 0.0);
 }
 
 /// All answers share the link: a query takes a round trip and their bytes.

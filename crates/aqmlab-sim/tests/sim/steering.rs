@@ -1,11 +1,10 @@
 //! Runs that are steered: a parameter that changes keeps the queue's state, a replacement does
 //! not, and the scenario that a steered run leaves repeats it.
 
-use crate::common::{BESIDE, LINE, Settings, ms, not_set, repeated, seen, set};
+use crate::common::{BESIDE, LINE, Settings, ms, not_set, repeated, seen, set, try_set};
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::series::Subject;
-use aqmlab_sim::scenario::parse_value;
-use aqmlab_sim::{Outside, Run, RunResult, Scenario};
+use aqmlab_sim::{Run, RunResult, Scenario};
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
@@ -21,7 +20,7 @@ fn scene(settings: &Settings) -> Scenario {
 }
 
 fn replace(run: &mut Run, key: &str, text: &str) -> Span {
-    run.replace(key, &parse_value(text), Outside::default()).unwrap()
+    try_set(run, key, text, true).unwrap()
 }
 
 /// What the bottleneck shows under this name.
@@ -108,7 +107,7 @@ fn what_a_running_queue_cannot_take_is_an_error_with_its_key() {
         assert!(error.starts_with("links.down.queue.flows: "), "{error}");
         assert!(error.contains("`replace`"), "{error}");
     }
-    let rate = run.replace("links.down.rate", &"1mbit".into(), Outside::default());
+    let rate = try_set(&mut run, "links.down.rate", "'1mbit'", true);
     let error = rate.unwrap_err().to_string();
     assert!(error.contains("only a queue can be replaced"), "{error}");
     assert!(run.scenario().changes.is_empty());
@@ -241,12 +240,8 @@ proptest! {
         for (gap, replace, key, text) in sets {
             now += gap;
             steered.advance(Time::from_nanos(now)).unwrap();
-            let (value, outside) = (parse_value(&text), Outside::default());
             // Some keys do not belong to the present queue, or to existing flows.
-            let _ = match replace && key.contains("queue") {
-                true => steered.replace(&key, &value, outside),
-                false => steered.set(&key, &value, outside),
-            };
+            let _ = try_set(&mut steered, &key, &text, replace && key.contains("queue"));
         }
         repeated(steered);
     }

@@ -2,46 +2,30 @@
 
 use std::sync::Arc;
 
-use crate::common::{Settings, ms, not_set, repeated, seen, set};
+use crate::common::{LINE, Settings, ms, not_set, repeated, seen, set};
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::{Run, Scenario, WorkLimit, run};
 
 /// Bulk flows of both kinds, a call and pages over one link.
-const SCENE: &str = r#"
-    duration = "8s"
-    [links.down]
-    rate = "10mbit"
-    delay = "10ms"
-    queue = "codel"
-    [links.up]
-    rate = "50mbit"
-    delay = "10ms"
-    [flows.bulk]
-    count = 2
-    path = ["down"]
-    return_path = ["up"]
-    [flows.file]
-    size = "300000b"
-    path = ["down"]
-    return_path = ["up"]
-    start = "500ms"
-    [flows.call]
-    path = ["down"]
-    return_path = ["up"]
-    workload = "voip"
-    [flows.web]
-    path = ["down"]
-    return_path = ["up"]
-    workload = "page"
-    [record]
-    level = "packets"
-"#;
+const SCENE: &Settings = &[
+    ("duration", "8s"),
+    ("links.down.delay", "10ms"),
+    ("links.down.queue", "codel"),
+    ("links.up.rate", "50mbit"),
+    ("links.up.delay", "10ms"),
+    ("transport.profile", "linux-6"),
+    ("flows.bulk.count", "2"),
+    ("flows.file", "{ path = 'down', return_path = 'up', size = '300000b', start = '500ms' }"),
+    ("flows.call", "{ path = 'down', return_path = 'up', workload = 'voip' }"),
+    ("flows.web", "{ path = 'down', return_path = 'up', workload = 'page' }"),
+    ("record.level", "packets"),
+];
 
 const LATE: &str = r#"{ path = ["down"], return_path = ["up"], count = 3, access_delay = "5ms" }"#;
 
 fn scene(settings: &Settings) -> Scenario {
-    crate::common::scenario(SCENE, settings)
+    crate::common::scenario(LINE, &[SCENE, settings].concat())
 }
 
 /// All that can change: rate, delay, loss, queue and a parameter of it, groups that begin and stop.
@@ -108,18 +92,15 @@ fn a_change_after_a_single_step_is_repeatable() {
 /// Runs that differ in later changes continue from a common one, also if the run could be over.
 #[test]
 fn scenarios_that_differ_late_share_a_run() {
-    let change = |at: u64, key: &str, value: &str| {
-        format!("[[changes]]\nat = \"{at}ms\"\nkey = \"{key}\"\nvalue = {value}\n")
+    let change = |(at, key, value): (u64, &str, &str)| {
+        format!("{{ at = '{at}ms', key = '{key}', value = {value} }}")
     };
-    let of = |until: &str, numbers: &[usize]| {
-        let changes = numbers.iter().map(|number| {
-            let (at, key, value) = CHANGES[*number];
-            change(at, key, value)
-        });
-        let text = format!("{until}\n{SCENE}{}", changes.collect::<String>());
-        Arc::new(Scenario::parse(&text, "late", &[]).unwrap())
+    let of = |until: &Settings, numbers: &[usize]| {
+        let changes: Vec<_> = numbers.iter().map(|number| change(CHANGES[*number])).collect();
+        let changes = format!("[{}]", changes.join(", "));
+        Arc::new(scene(&[until, &[("changes", &*changes)]].concat()))
     };
-    for until in ["", "until = \"file\""] {
+    for until in [&[][..], &[("until", "file")]] {
         let first = of(until, &[0, 1, 2, 3, 6, 8]);
         for (numbers, at) in
             [(&[0, 1, 2, 4, 5, 9][..], 2_000), (&[0, 1, 2][..], 2_000), (&[0, 1, 3, 10][..], 1_500)]
@@ -137,10 +118,9 @@ fn scenarios_that_differ_late_share_a_run() {
         }
         assert_eq!(first.first_difference(&first), None);
     }
-    let [one, two] = [3, 4].map(|count| {
-        let text =
-            format!("{SCENE}{}", change(700, "flows.late", &LATE.replace('3', &count.to_string())));
-        Scenario::parse(&text, "late", &[]).unwrap()
+    let [one, two] = ["3", "4"].map(|count| {
+        let late = change((700, "flows.late", &LATE.replace('3', count)));
+        scene(&[("changes", &format!("[{late}]"))])
     });
     assert_eq!(one.first_difference(&two), Some(Span::from_millis(700)));
     assert_eq!(one.first_difference(&scene(&[("queue", "pie")])), None);
@@ -216,7 +196,7 @@ fn packets_are_conserved_when_any_queue_follows_any_other() {
 fn a_snapshot_is_restored_bit_for_bit() {
     let mut run = changed();
     run.step().unwrap();
-    let snapshot = run.snapshot().unwrap();
+    let copy = run.fork().unwrap();
     let seen = |run: &Run| {
         let mut seen = Vec::new();
         run.observe(&mut |subject, name, value| seen.push(format!("{subject:?} {name} {value}")));
@@ -227,7 +207,7 @@ fn a_snapshot_is_restored_bit_for_bit() {
     set(&mut run, "queue", "\"droptail\"");
     run.advance(ms(7_000)).unwrap();
     assert_ne!(seen(&run), before);
-    run.restore(&snapshot);
+    run.restore(&copy);
     assert_eq!(seen(&run), before);
     assert_eq!(run.scenario().changes.len(), CHANGES.len());
     let whole = changed().finish().unwrap();
@@ -283,6 +263,19 @@ fn a_change_that_cannot_be_is_refused_and_changes_nothing() {
         ("flows.bulk.active", "true", "false"),
         ("flows.late", "{ path = [\"down\"], return_path = [\"up\"], start = \"1ms\" }", "before"),
         ("seed", "3", "cannot change during a run"),
+        ("flows.bulk.transport.ecn", "\"accurate\"", "flows.bulk.transport.ecn"),
+        ("flows.bulk.transport.congestion_control", "\"cubi\"", "cubic"),
+        ("flows.bulk.transport.congestion_control.beta2", "1", "beta2"),
+        (
+            "flows.bulk.transport.congestion_control",
+            "{ algorithm = \"steered\", window = \"unlimited\" }",
+            "also a pacing_rate",
+        ),
+        ("flows.bulk.transport.pacing.x", "1", "no keys of its own"),
+        ("flows.bul.transport.pacing", "true", "bulk"),
+        ("flows.bulk.2.transport.pacing", "true", "an index from 0 to 1"),
+        ("flows.web.0.transport.pacing", "true", "flows of applications have no index"),
+        ("flows.bulk.0.size", "true", "cannot change during a run"),
     ] {
         let error = not_set(&mut run, key, value);
         assert!(error.contains(expected), "{key}: {error}");

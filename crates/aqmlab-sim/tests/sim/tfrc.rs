@@ -1,7 +1,7 @@
 //! TFRC over simulated links (RFC 5348).
 
 use aqmlab_sim::endpoints::tfrc::equation;
-use aqmlab_sim::{RunResult, run};
+use aqmlab_sim::{Outside, RunResult, Scenario, run};
 
 const TFRC: &str = r#"
     [flows.tfrc]
@@ -128,7 +128,8 @@ fn what_tfrc_has_no_use_for_is_rejected() {
 fn the_canonical_form_can_be_read() {
     let text = text("rate = \"1mbit\"", TFRC, 10);
     let scenario = crate::common::scenario(&text, &[]);
-    let again = aqmlab_sim::Scenario::from_table(scenario.to_table(), "again", &[]).unwrap();
+    let again = Scenario::from_table(scenario.to_table(), "again", &[], Outside::default());
+    let again = again.unwrap();
     assert_eq!(again.to_json(), scenario.to_json());
     assert_eq!(run(&again, 0).flows[0].goodput, run(&scenario, 0).flows[0].goodput);
 }

@@ -91,71 +91,21 @@ fn gaps_may_be_given_one_by_one() {
     assert_eq!(flows, [(2.0, Some(1024)), (4.0, Some(5120)), (4.5, Some(1024))]);
 }
 
-/// Kolmogorov and Smirnov's distance of a sample from a law, times the root of
-/// its size: above 1.63 it is 1 % likely.
-fn distance(mut sample: Vec<f64>, law: impl Fn(f64) -> f64) -> f64 {
-    sample.sort_unstable_by(f64::total_cmp);
-    let n = sample.len() as f64;
-    let gaps = sample.iter().enumerate().map(|(i, x)| {
-        let share = law(*x);
-        (share - i as f64 / n).abs().max(((i + 1) as f64 / n - share).abs())
-    });
-    gaps.fold(0.0, f64::max) * libm::sqrt(n)
-}
-
-/// Arrivals at the link follow the parameters: a Poisson process of flows with sizes of their
-/// distribution, and a Poisson number per second.
+/// Some transfers are in progress whenever a run ends. The note is about those of a finite workload,
+/// and about those that are many.
 #[test]
-fn transfers_are_a_poisson_process_of_their_sizes() {
-    let workload = r#"{ kind = "transfers", gap = "exponential(50ms)",
-        size = "pareto(shape=1.4, scale=4kb)" }"#;
-    let result = result(
-        workload,
-        &[
-            ("duration", "500s"),
-            ("links.down.rate", "1gbit"),
-            ("record.level", "series"),
-            ("record.interval", "100s"),
-        ],
-    );
-    let starts: Vec<f64> = result.flows.iter().map(|flow| flow.start.as_secs_f64()).collect();
-    let gaps: Vec<f64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(gaps.len() > 9500, "{}", gaps.len());
-    let found = distance(gaps.clone(), |gap| 1.0 - libm::exp(-gap / 0.05));
-    assert!(found < 1.63, "{found}");
-    assert!(distance(gaps, |gap| 1.0 - libm::exp(-gap / 0.053)) > 1.63, "a mean of 53 ms is told");
-    let sizes = result.flows.iter().map(|flow| flow.size.unwrap() as f64);
-    let found = distance(sizes.collect(), |size| 1.0 - libm::pow(4096.0 / size.max(4096.0), 1.4));
-    assert!(found < 1.63, "{found}");
-    // The variance of a Poisson number is its mean.
-    let mut numbers = vec![0.0f64; 500];
-    starts.iter().for_each(|start| numbers[(*start as usize).min(499)] += 1.0);
-    let mean = numbers.iter().sum::<f64>() / 500.0;
-    let variance = numbers.iter().map(|n| (n - mean) * (n - mean)).sum::<f64>() / 499.0;
-    assert!((variance / mean - 1.0).abs() < 3.0 * libm::sqrt(2.0 / 499.0), "{variance} {mean}");
-}
-
-#[test]
-fn a_run_says_that_it_was_too_short_for_its_transfers() {
-    let workload = r#"{ kind = "transfers", size = "10mb", gap = "1s", number = 10 }"#;
-    let note = |duration: &str| {
-        let findings = result(workload, &[("duration", duration)]).findings;
+fn a_run_says_that_its_transfers_have_not_finished() {
+    let note = |settings: &str, duration: &str| {
+        let workload = format!("{{ kind = \"transfers\", {settings} }}");
+        let findings = result(&workload, &[("duration", duration)]).findings;
         let found = findings.into_iter().find(|found| found.note.id == "unfinished-transfers");
         found.map(|found| found.note.text)
     };
-    let text = note("20s").expect("80 s are needed");
+    let ten = r#"size = "10mb", gap = "1s", number = 10"#;
+    let text = note(ten, "20s").expect("80 s are needed");
     assert!(text.contains("of 10 transfers had not finished"), "{text}");
-    assert_eq!(note("500s"), None);
-}
-
-/// Some transfers are in progress whenever a run ends; the note is about those that are many.
-#[test]
-fn a_run_says_that_the_times_are_those_of_the_faster_transfers() {
-    let noted = |gap: &str| {
-        let workload = format!(r#"{{ kind = "transfers", size = "125kb", gap = "{gap}" }}"#);
-        let findings = result(&workload, &[("duration", "60s")]).findings;
-        findings.iter().any(|found| found.note.id == "unfinished-transfers")
-    };
-    assert!(noted("50ms"), "twice what the link carries");
-    assert!(!noted("500ms"));
+    assert_eq!(note(ten, "500s"), None);
+    let many = note(r#"size = "125kb", gap = "50ms""#, "60s");
+    assert!(many.is_some(), "twice what the link carries");
+    assert_eq!(note(r#"size = "125kb", gap = "500ms""#, "60s"), None);
 }

@@ -45,17 +45,6 @@ fn too_much_of_it_fills_the_buffer_and_is_lost() {
 }
 
 #[test]
-fn a_workload_is_a_name_or_a_table() {
-    let with = |workload, settings: &_| {
-        crate::common::scenario(&crate::common::workload(workload), settings)
-    };
-    let by_name = with("\"cbr\"", &[]);
-    assert_eq!(by_name, with("{ kind = \"cbr\" }", &[]));
-    assert_eq!(with("\"cbr\"", &[("flows.app.workload.rate", "1mbit")]), by_name);
-    assert_ne!(with("\"cbr\"", &[("flows.app.workload.rate", "2mbit")]), by_name);
-}
-
-#[test]
 fn a_response_takes_what_the_path_takes() {
     let workload = r#"{ kind = "requests", request = "300b", response = "10000b", think = "1s",
         server_delay = "5ms", requests = 3 }"#;
@@ -279,14 +268,11 @@ fn sessions_send_for_their_time_and_pause() {
 
 #[test]
 fn every_workload_is_tried_here() {
-    let tried = every_workload();
-    for entry in aqmlab_sim::workload::entries().iter().filter(|entry| entry.name != "bulk") {
-        let name = format!("\"{}\"", entry.name);
-        assert!(tried.iter().any(|workload| workload.contains(&name)), "{name}");
-    }
-    for preset in aqmlab_sim::workload::PRESETS {
-        let name = format!("\"{}\"", preset.name);
-        assert!(tried.iter().any(|workload| workload.contains(&name)), "{name}");
+    let presets = aqmlab_sim::workload::PRESETS.iter().map(|preset| preset.name);
+    let entries = aqmlab_sim::workload::entries().into_iter().map(|entry| entry.name);
+    for name in presets.chain(entries.filter(|name| *name != "bulk")) {
+        let name = format!("\"{name}\"");
+        assert!(every_workload().iter().any(|workload| workload.contains(&name)), "{name}");
     }
 }
 

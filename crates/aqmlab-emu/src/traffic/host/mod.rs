@@ -294,7 +294,7 @@ impl Apps {
         if let Some(app) = config.workload.app(&self.streams(name.clone())) {
             return self.place(app, member, name);
         }
-        let size = config.size.map(Bytes::get);
+        let size = config.params.size.map(Bytes::get);
         self.activity.started += 1;
         let flow = self.connection(None, End::Sender, Some(size.unwrap_or(ENDLESS)), None);
         self.set_size(flow, size);
@@ -365,7 +365,7 @@ impl Apps {
     }
 
     fn class_of(&self, class: Option<Dscp>) -> u8 {
-        class.map_or(self.stage.group(self.group).class.0, |class| class.0)
+        class.map_or(self.stage.group(self.group).params.class.0, |class| class.0)
     }
 
     fn add_flow(

@@ -23,8 +23,8 @@ use aqmlab_core::{
     params,
 };
 
-use self::rates::{Chooser, Seen};
-use super::player::{Player, Resumed};
+use self::rates::Chooser;
+use super::player::Player;
 use super::{Workload, check_variation, written};
 use crate::workload::app::{App, Context};
 
@@ -124,15 +124,10 @@ impl Workload for DashParams {
         let left = self.length.map(|all| all.as_nanos().div_ceil(self.segment.as_nanos()));
         Some(Box::new(Viewer {
             chooser: Chooser::new(self),
-            ladder: self.ladder.clone(),
-            segment: self.segment,
-            buffer: self.buffer,
-            request: self.request.get(),
             variation: Sampler::new(&self.variation, streams("variation")),
             player: Player::new(self.start_with, self.resume_with),
             left: left.unwrap_or(u64::MAX),
             flows: [0; 2],
-            opened: Time::ZERO,
             asked: Time::ZERO,
             rung: None,
             size: 0,
@@ -147,17 +142,12 @@ impl Workload for DashParams {
 #[derive(Clone)]
 struct Viewer {
     chooser: Chooser,
-    ladder: Vec<Rate>,
-    segment: Span,
-    buffer: Span,
-    request: u64,
     variation: Sampler<f64>,
     player: Player,
     /// Number of segments to fetch.
     left: u64,
     /// Flows to the server, and to the client.
     flows: [u32; 2],
-    opened: Time,
     asked: Time,
     /// Rate of the current segment, by its index in the ladder, and its bytes.
     rung: Option<usize>,
@@ -173,36 +163,32 @@ impl Viewer {
     fn go_on(&mut self, cx: &mut Context) {
         let now = cx.now();
         let level = self.player.level(now);
-        let excess = (level + self.segment).saturating_sub(self.buffer);
+        let DashParams { segment, buffer, ref ladder, request, .. } = self.chooser.params;
+        let excess = (level + segment).saturating_sub(buffer);
         if excess > Span::ZERO {
             return cx.wake_at(now + excess);
         }
         let rung = self.chooser.choose(level, self.rung);
         self.switches += u64::from(self.rung.is_some_and(|before| before != rung));
         self.rung = Some(rung);
-        let mean = self.ladder[rung].as_bytes_per_sec() * self.segment.as_secs_f64();
+        let mean = ladder[rung].as_bytes_per_sec() * segment.as_secs_f64();
         self.size = libm::round(mean * self.variation.draw()).clamp(1.0, 1e12) as u64;
         self.asked = now;
         cx.activity().started += 1;
-        cx.write(self.flows[0], self.request);
+        cx.write(self.flows[0], request.get());
     }
 
     fn fetched(&mut self, cx: &mut Context) {
         let now = cx.now();
         let time = now - self.asked;
         let activity = cx.activity();
-        activity.completed += 1;
-        activity.bytes += self.size;
-        activity.record("segment", time);
-        self.chooser.seen(Seen { bytes: self.size, time });
-        self.bits += self.rung.map_or(0.0, |rung| self.ladder[rung].as_bps() as f64);
+        activity.complete(self.size, "segment", time);
+        self.chooser.seen(self.size, time);
+        let DashParams { segment, ladder, .. } = &self.chooser.params;
+        self.bits += self.rung.map_or(0.0, |rung| ladder[rung].as_bps() as f64);
         self.fetched += 1;
         self.left -= 1;
-        match self.player.arrived(now, self.segment, self.left == 0) {
-            Some(Resumed::Join) => activity.record("join", now - self.opened),
-            Some(Resumed::Stall(length)) => activity.record("stall", length),
-            None => {}
-        }
+        self.player.arrived(now, *segment, self.left == 0, activity);
         match self.left {
             // Playback of the buffered media continues.
             0 => cx.wake_at(now + self.player.level(now)),
@@ -213,7 +199,7 @@ impl Viewer {
 
 impl App for Viewer {
     fn start(&mut self, cx: &mut Context) {
-        self.opened = cx.now();
+        self.player.opened = cx.now();
         self.flows = cx.connect(false);
         self.go_on(cx);
     }

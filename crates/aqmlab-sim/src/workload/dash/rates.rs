@@ -22,52 +22,28 @@ use aqmlab_core::Span;
 
 use super::{Adaptation, DashParams};
 
-/// Result of a segment.
-#[derive(Clone)]
-pub(super) struct Seen {
-    pub bytes: u64,
-    pub time: Span,
-}
-
 /// Rate selection of a player.
 #[derive(Clone)]
 pub(super) struct Chooser {
-    adaptation: Adaptation,
+    pub params: DashParams,
     /// Rates in bit/s.
     ladder: Vec<f64>,
     /// Seconds per bit of the last segments.
     slowness: VecDeque<f64>,
-    window: usize,
-    safety: f64,
-    segment: f64,
-    buffer: f64,
-    gamma: f64,
-    reservoir: f64,
-    cushion_end: f64,
 }
 
 impl Chooser {
     pub fn new(params: &DashParams) -> Self {
-        Chooser {
-            adaptation: params.adaptation,
-            ladder: params.ladder.iter().map(|rate| rate.as_bps() as f64).collect(),
-            slowness: VecDeque::new(),
-            window: params.window as usize,
-            safety: params.safety,
-            segment: params.segment.as_secs_f64(),
-            buffer: params.buffer.as_secs_f64(),
-            gamma: params.gamma,
-            reservoir: params.reservoir,
-            cushion_end: params.cushion_end,
-        }
+        let ladder = params.ladder.iter().map(|rate| rate.as_bps() as f64).collect();
+        Chooser { params: params.clone(), ladder, slowness: VecDeque::new() }
     }
 
-    /// Records a fetched segment.
-    pub fn seen(&mut self, seen: Seen) {
-        if self.adaptation == Adaptation::Throughput {
-            let bits = 8.0 * seen.bytes as f64;
-            self.slowness.push_back(seen.time.as_secs_f64() / bits);
-            if self.slowness.len() > self.window {
+    /// Records a fetched segment, and its time.
+    pub fn seen(&mut self, bytes: u64, time: Span) {
+        if self.params.adaptation == Adaptation::Throughput {
+            let bits = 8.0 * bytes as f64;
+            self.slowness.push_back(time.as_secs_f64() / bits);
+            if self.slowness.len() as u64 > self.params.window {
                 self.slowness.pop_front();
             }
         }
@@ -77,7 +53,7 @@ impl Chooser {
     /// of the segment before.
     pub fn choose(&self, level: Span, last: Option<usize>) -> usize {
         let level = level.as_secs_f64();
-        match self.adaptation {
+        match self.params.adaptation {
             Adaptation::Throughput => self.by_throughput(),
             Adaptation::Bola => self.by_bola(level),
             Adaptation::Bba => self.by_bba(level, last.unwrap_or(0)),
@@ -89,7 +65,7 @@ impl Chooser {
         let sum: f64 = self.slowness.iter().sum();
         let estimate = match self.slowness.len() {
             0 => 0.0,
-            count => self.safety * count as f64 / sum,
+            count => self.params.safety * count as f64 / sum,
         };
         self.ladder.iter().rposition(|rate| *rate <= estimate).unwrap_or(0)
     }
@@ -98,11 +74,12 @@ impl Chooser {
     /// segments and v the logarithm of the rate over the lowest. V is the largest value at which
     /// the buffer does not overflow (theorem 1).
     fn by_bola(&self, level: f64) -> usize {
+        let DashParams { buffer, segment, gamma, .. } = self.params;
+        let [buffer, segment] = [buffer, segment].map(Span::as_secs_f64);
         let utility = |rate: &f64| libm::log(rate / self.ladder[0]);
         let highest = self.ladder.last().map_or(0.0, utility);
-        let v = (self.buffer / self.segment - 1.0) / (highest + self.gamma);
-        let objective =
-            |rate: &f64| (v * (utility(rate) + self.gamma) - level / self.segment) / rate;
+        let v = (buffer / segment - 1.0) / (highest + gamma);
+        let objective = |rate: &f64| (v * (utility(rate) + gamma) - level / segment) / rate;
         let best = self.ladder.iter().enumerate().max_by(|a, b| {
             // The higher rate wins a tie.
             objective(a.1).total_cmp(&objective(b.1))
@@ -113,8 +90,9 @@ impl Chooser {
     /// BBA-0: a line from the lowest rate at the reservoir to the highest at the cushion's end; the
     /// rate changes when the line crosses the next rate.
     fn by_bba(&self, level: f64, last: usize) -> usize {
-        let full = self.buffer - self.segment;
-        let (low, high) = (self.reservoir * full, self.cushion_end * full);
+        let DashParams { buffer, segment, reservoir, cushion_end, .. } = self.params;
+        let full = buffer.as_secs_f64() - segment.as_secs_f64();
+        let (low, high) = (reservoir * full, cushion_end * full);
         let top = self.ladder.len() - 1;
         if level <= low {
             return 0;
@@ -149,15 +127,10 @@ mod tests {
     fn throughput_is_a_harmonic_mean() {
         let mut chooser = chooser(Adaptation::Throughput);
         assert_eq!(chooser.choose(Span::from_secs(9), None), 0);
-        let segment = |mbit: u64| Seen { bytes: mbit * 125_000, time: Span::from_secs(1) };
-        chooser.seen(segment(6));
-        assert_eq!(chooser.choose(Span::ZERO, None), 2, "0.9 * 6");
-        chooser.seen(segment(2));
-        assert_eq!(chooser.choose(Span::ZERO, None), 1, "0.9 * 3");
-        chooser.seen(segment(7));
-        assert_eq!(chooser.choose(Span::ZERO, None), 1, "0.9 * 3.1");
-        chooser.seen(segment(7));
-        assert_eq!(chooser.choose(Span::ZERO, None), 3, "0.9 * 7");
+        for (mbit, rung, mean) in [(6, 2, "6"), (2, 1, "3"), (7, 1, "3.1"), (7, 3, "7")] {
+            chooser.seen(mbit * 125_000, Span::from_secs(1));
+            assert_eq!(chooser.choose(Span::ZERO, None), rung, "0.9 * {mean}");
+        }
     }
 
     /// With V = 6.5 / (ln 6 + 5), the rate changes where objectives are equal: between 1 and 2

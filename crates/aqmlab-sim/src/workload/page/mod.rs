@@ -157,7 +157,7 @@ enum PageTask {
 /// Browser with its resolver and all servers.
 #[derive(Clone)]
 struct Browser {
-    settings: Settings,
+    params: PageParams,
     objects: Sampler<u64>,
     size: Sampler<Bytes>,
     document: Sampler<Bytes>,
@@ -177,27 +177,10 @@ struct Browser {
     pages_left: u64,
 }
 
-#[derive(Clone)]
-struct Settings {
-    depth: u64,
-    connections: usize,
-    streams: usize,
-    keep: Keep,
-    tls: u64,
-    certificates: u64,
-}
-
 impl Browser {
     fn new(params: &PageParams, streams: &dyn Fn(&str) -> Stream) -> Self {
         Browser {
-            settings: Settings {
-                depth: params.depth,
-                connections: params.connections as usize,
-                streams: params.streams as usize,
-                keep: params.keep,
-                tls: params.tls,
-                certificates: params.certificates.get(),
-            },
+            params: params.clone(),
             objects: Sampler::new(&params.objects, streams("objects")),
             size: Sampler::new(&params.size, streams("size")),
             document: Sampler::new(&params.document, streams("document")),
@@ -232,7 +215,7 @@ impl Browser {
         let hosts = self.waiting.len() as u64;
         let level = |object: u64| match object {
             0 => 0,
-            _ => 1 + (object - 1) * self.settings.depth / (number - 1),
+            _ => 1 + (object - 1) * self.params.depth / (number - 1),
         };
         self.page = (0..number)
             .map(|object| Object {
@@ -268,7 +251,8 @@ impl Browser {
 
     /// Assigns waiting objects to a host's connections, and opens new connections.
     fn serve(&mut self, host: u32, cx: &mut Context) {
-        let Settings { connections: most, streams, .. } = self.settings;
+        let PageParams { connections: most, streams, tls, certificates, .. } = self.params;
+        let [most, streams] = [most, streams].map(|number| number as usize);
         loop {
             let Some(&object) = self.waiting[host as usize].front() else { return };
             let of_host = self.connections.iter_mut().filter(|each| each.host == host);
@@ -284,8 +268,7 @@ impl Browser {
             if coming >= self.waiting[host as usize].len() || of_host().count() >= most {
                 return;
             }
-            let Settings { tls, certificates, .. } = self.settings;
-            self.connections.push(Connection::open(host, tls, certificates, true, cx));
+            self.connections.push(Connection::open(host, tls, certificates.get(), true, cx));
         }
     }
 
@@ -308,12 +291,8 @@ impl Browser {
             return;
         }
         let bytes = self.page.iter().map(|object| object.size).sum::<u64>();
-        let load = now - self.began;
-        let activity = cx.activity();
-        activity.completed += 1;
-        activity.bytes += bytes;
-        activity.record("page_load", load);
-        if self.settings.keep != Keep::All || self.pages_left == 0 {
+        cx.activity().complete(bytes, "page_load", now - self.began);
+        if self.params.keep != Keep::All || self.pages_left == 0 {
             self.connections.drain(..).for_each(|connection| connection.close(cx));
             self.names.forget();
         }
@@ -344,7 +323,7 @@ impl Browser {
             }
             Arrival::FirstByte(_) => {}
             Arrival::Object(object) => {
-                if self.settings.keep == Keep::None {
+                if self.params.keep == Keep::None {
                     self.connections.swap_remove(place).close(cx);
                 }
                 self.finish(object, cx);

@@ -20,18 +20,15 @@ enum NameState {
     Known,
 }
 
-/// Datagram in flight: its sending time and its host.
-#[derive(Clone)]
-struct SentQuery(Time, u32);
-
 #[derive(Clone)]
 pub(super) struct Names {
     states: Vec<NameState>,
     is_used: bool,
     /// Flows to the resolver and from it, once they are needed.
     flows: Option<[u32; 2]>,
-    queries: Vec<SentQuery>,
-    answers: Vec<SentQuery>,
+    /// Sending times and hosts of datagrams in flight.
+    queries: Vec<(Time, u32)>,
+    answers: Vec<(Time, u32)>,
 }
 
 impl Names {
@@ -69,12 +66,12 @@ impl Names {
         self.states[host as usize] = NameState::Asked(now);
         // Lost datagrams are removed.
         for sent in [&mut self.queries, &mut self.answers] {
-            sent.retain(|SentQuery(time, of)| *of != host || now.saturating_since(*time) < TIMEOUT);
+            sent.retain(|(time, of)| *of != host || now.saturating_since(*time) < TIMEOUT);
         }
         let flows = self.flows.get_or_insert_with(|| {
             [Direction::Backward, Direction::Forward].map(|way| cx.datagrams(way, true))
         });
-        self.queries.push(SentQuery(now, host));
+        self.queries.push((now, host));
         cx.send_datagram(flows[0], QUERY);
         agenda.add(now + TIMEOUT, PageTask::AskAgain(host, now), cx);
     }
@@ -83,10 +80,10 @@ impl Names {
     pub fn on_datagram(&mut self, flow: u32, sent: Time, cx: &mut Context) -> Option<u32> {
         let [there, back] = self.flows.expect("what arrives was sent");
         let of = if flow == there { &mut self.queries } else { &mut self.answers };
-        let place = of.iter().position(|SentQuery(time, _)| *time == sent)?;
-        let SentQuery(_, host) = of.remove(place);
+        let place = of.iter().position(|(time, _)| *time == sent)?;
+        let (_, host) = of.remove(place);
         if flow == there {
-            self.answers.push(SentQuery(cx.now(), host));
+            self.answers.push((cx.now(), host));
             cx.send_datagram(back, ANSWER);
             return None;
         }

@@ -71,7 +71,8 @@ pub fn run_workload(of: &str, settings: &Settings) -> RunResult {
 
 /// The same scenario from its canonical forms, as a table and as a file.
 pub fn read_again(scenario: &Scenario) -> Scenario {
-    let again = Scenario::from_table(scenario.to_table(), "again", &[]).unwrap();
+    let again =
+        Scenario::from_table(scenario.to_table(), "again", &[], Outside::default()).unwrap();
     assert_eq!(again, *scenario);
     let text = scenario.to_toml();
     let again = Scenario::parse(&text, "saved", &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -94,12 +95,16 @@ pub fn ms(ms: u64) -> Time {
 }
 
 pub fn set(run: &mut Run, key: &str, text: &str) -> Span {
-    run.set(key, &parse_value(text), Outside::default()).unwrap_or_else(|error| panic!("{error}"))
+    try_set(run, key, text, false).unwrap_or_else(|error| panic!("{error}"))
+}
+
+pub fn try_set(run: &mut Run, key: &str, text: &str, replace: bool) -> Result<Span> {
+    run.set(key, &parse_value(text), replace, Outside::default())
 }
 
 /// The error of a change that is refused.
 pub fn not_set(run: &mut Run, key: &str, text: &str) -> String {
-    run.set(key, &parse_value(text), Outside::default()).unwrap_err().to_string()
+    try_set(run, key, text, false).unwrap_err().to_string()
 }
 
 /// What a link or a flow of a run shows under this name.

@@ -1,10 +1,6 @@
-//! Conversion between TOML text and values.
-
-use std::fmt::Write;
+//! Conversion between values and text: TOML and JSON.
 
 use aqmlab_core::{Error, Result, Table, Value};
-
-use super::Scenario;
 
 /// Parses a TOML document.
 ///
@@ -53,36 +49,28 @@ fn convert(value: toml::Value) -> Result<Value> {
     })
 }
 
-impl Scenario {
-    /// Returns the scenario as TOML with every default filled in, which parses to the same
-    /// scenario.
-    pub fn to_toml(&self) -> String {
-        let mut out = String::new();
-        let table = self.to_table();
-        for (key, value) in table.iter().filter(|(_, value)| !is_section(value)) {
-            line(&mut out, key, value);
-        }
-        for (key, value) in table.iter() {
-            match value {
-                Value::Table(entries) if entries.iter().all(|(_, each)| is_section(each)) => {
-                    for (name, entry) in entries.iter() {
-                        section(
-                            &mut out,
-                            &format!("[{}.{}]", quoted_key(key), quoted_key(name)),
-                            entry,
-                        );
-                    }
-                }
-                Value::Table(_) => section(&mut out, &format!("[{}]", quoted_key(key)), value),
-                Value::List(items) if is_section(value) => {
-                    let header = format!("[[{}]]", quoted_key(key));
-                    items.iter().for_each(|item| section(&mut out, &header, item));
-                }
-                _ => {}
-            }
-        }
-        out
+/// Returns a scenario's table as a TOML document, with a section for each table in it.
+pub fn to_toml(table: &Table) -> String {
+    let mut out = String::new();
+    for (key, value) in table.iter().filter(|(_, value)| !is_section(value)) {
+        line(&mut out, key, value);
     }
+    for (key, value) in table.iter() {
+        let key = quoted_key(key);
+        match value {
+            Value::Table(entries) if entries.iter().all(|(_, each)| is_section(each)) => {
+                for (name, entry) in entries.iter() {
+                    section(&mut out, &format!("[{key}.{}]", quoted_key(name)), entry);
+                }
+            }
+            Value::Table(_) => section(&mut out, &format!("[{key}]"), value),
+            Value::List(items) if is_section(value) => {
+                items.iter().for_each(|item| section(&mut out, &format!("[[{key}]]"), item));
+            }
+            _ => {}
+        }
+    }
+    out
 }
 
 /// Returns whether a value has its own section header.
@@ -103,44 +91,66 @@ fn section(out: &mut String, header: &str, value: &Value) {
 
 fn line(out: &mut String, key: &str, value: &Value) {
     out.push_str(&format!("{} = ", quoted_key(key)));
-    write_value(out, value);
+    write(out, value, Notation::Toml);
     out.push('\n');
 }
 
-/// Writes a value on one line.
-fn write_value(out: &mut String, value: &Value) {
+/// Returns a value as JSON.
+pub fn to_json(value: &Value) -> String {
+    let mut text = String::new();
+    write(&mut text, value, Notation::Json);
+    text
+}
+
+/// Notation of a value on one line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Notation {
+    Json,
+    Toml,
+}
+
+fn write(out: &mut String, value: &Value, notation: Notation) {
+    let is_json = notation == Notation::Json;
+    let comma = if is_json { "," } else { ", " };
     match value {
-        Value::Text(text) => write_text(out, text),
+        Value::Text(text) => write_text(out, text, notation),
         Value::List(items) => {
             out.push('[');
             for (place, item) in items.iter().enumerate() {
-                out.push_str(if place > 0 { ", " } else { "" });
-                write_value(out, item);
+                out.push_str(if place > 0 { comma } else { "" });
+                write(out, item, notation);
             }
             out.push(']');
         }
         Value::Table(table) => {
-            out.push_str("{ ");
+            out.push_str(if is_json { "{" } else { "{ " });
             for (place, (key, value)) in table.iter().enumerate() {
-                out.push_str(if place > 0 { ", " } else { "" });
-                out.push_str(&format!("{} = ", quoted_key(key)));
-                write_value(out, value);
+                out.push_str(if place > 0 { comma } else { "" });
+                if is_json {
+                    write_text(out, key, notation);
+                    out.push(':');
+                } else {
+                    out.push_str(&format!("{} = ", quoted_key(key)));
+                }
+                write(out, value, notation);
             }
-            out.push_str(" }");
+            out.push_str(if is_json { "}" } else { " }" });
         }
-        Value::Float(number) if number.fract() == 0.0 => out.push_str(&format!("{number:.1}")),
+        Value::Float(number) if !is_json && number.fract() == 0.0 => {
+            out.push_str(&format!("{number:.1}"));
+        }
         other => out.push_str(&other.to_string()),
     }
 }
 
-fn write_text(out: &mut String, text: &str) {
+fn write_text(out: &mut String, text: &str, notation: Notation) {
     out.push('"');
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
-            c if c < ' ' || c == '\u{7f}' => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
+            c if c < ' ' || c == '\u{7f}' && notation == Notation::Toml => {
+                out.push_str(&format!("\\u{:04x}", c as u32));
             }
             c => out.push(c),
         }
@@ -155,6 +165,6 @@ fn quoted_key(key: &str) -> String {
         return key.to_string();
     }
     let mut out = String::new();
-    write_text(&mut out, key);
+    write_text(&mut out, key, Notation::Toml);
     out
 }
