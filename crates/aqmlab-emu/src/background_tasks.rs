@@ -4,8 +4,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aqmlab_core::{Result, Span, Time};
 
-use crate::errors::failed;
-use crate::live::BackgroundTasks;
 use crate::netns::diversion::Diversion;
 use crate::netns::init::{DROPPED, SIGNAL, START};
 use crate::observe::TICK;
@@ -15,7 +13,7 @@ use crate::params::EmulatorParams;
 use crate::path::DataPath;
 use crate::sys::process::{Child, Pid, Signals};
 use crate::sys::time::{pin, set_exact_timers, set_real_time, wait};
-use crate::sys::{receive, send};
+use crate::sys::{failed, receive, send};
 
 /// Signals that the emulator forwards, and SIGURG, which announces a request.
 pub(crate) const HANDLED: [i32; 7] = [
@@ -36,7 +34,8 @@ pub(crate) struct InitProcess<'a> {
     child: Child,
     /// Readable when the process has ended.
     ended: OwnedFd,
-    socket: OwnedFd,
+    /// Socket on which the process reports its setup.
+    pub(crate) socket: OwnedFd,
     signals: &'a Signals,
 }
 
@@ -46,11 +45,6 @@ impl<'a> InitProcess<'a> {
         let child = Child::new(pid);
         let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
         Ok(InitProcess { child, ended, socket, signals })
-    }
-
-    /// Returns the socket on which the process reports its setup.
-    pub(crate) fn socket(&self) -> &OwnedFd {
-        &self.socket
     }
 
     /// Starts the command, with this message.
@@ -63,8 +57,8 @@ impl<'a> InitProcess<'a> {
     /// packets that its devices dropped because they were not read in time.
     pub(crate) fn end(self, patience: std::time::Duration) -> Result<(i32, u64)> {
         let _ = wait([self.ended.as_fd()], Some(patience));
-        let ended = self.child.end().map_err(|error| failed("the init process", &error))?;
-        Ok((ended.status(), reported_drops(&self.socket)))
+        let status = self.child.end().map_err(|error| failed("the init process", &error))?;
+        Ok((status, reported_drops(&self.socket)))
     }
 }
 
@@ -73,8 +67,14 @@ pub(crate) struct ProcessTasks<'a> {
     pub init: InitProcess<'a>,
     /// Time at which the processes are killed.
     deadline: Time,
-    /// Time at which the links end.
+    /// Time at which the links end, and the command with exit status 0.
     pub until: Time,
+    /// True if the links have ended at that time.
+    pub links_ended: bool,
+    /// Time at which the links stop; the processes may end later.
+    pub end: Time,
+    /// Time at which the warm-up ends.
+    pub warmup: Time,
     /// Handling of packets in flight after the end of the init process.
     drain: Drain,
     /// Diversion of packets into the path, if it ends before the path does.
@@ -103,12 +103,78 @@ impl<'a> ProcessTasks<'a> {
             init,
             deadline: Time::MAX,
             until: Time::MAX,
+            links_ended: false,
+            end: Time::MAX,
+            warmup: Time::MAX,
             drain: Drain::new(drain),
             diversion: None,
             tick: if path.has_tap() { Time::ZERO } else { Time::MAX },
             view: View::open(links.clone()),
             control: Control::open(params.name.as_deref(), links)?,
         })
+    }
+
+    /// Returns the descriptors to poll in addition to the devices.
+    pub(crate) fn watched(&self) -> [BorrowedFd<'_>; 2] {
+        // The descriptor of an ended process remains readable.
+        let InitProcess { signals, ended, .. } = &self.init;
+        let ended = if self.drain.draining.is_some() { signals.as_fd() } else { ended.as_fd() };
+        [signals.as_fd(), ended]
+    }
+
+    /// Runs due tasks; called when a descriptor is readable and periodically. Returns false to stop.
+    pub(crate) fn attend(&mut self, now: Time, path: &mut DataPath) -> bool {
+        if now >= self.warmup {
+            self.warmup = Time::MAX;
+            path.end_warmup(now);
+        }
+        if now >= self.end {
+            return false;
+        }
+        if now >= self.tick {
+            path.tick(now);
+            self.tick = now + TICK;
+        }
+        self.view.attend(now, &path.network);
+        if now >= self.until {
+            (self.until, self.links_ended) = (Time::MAX, true);
+            let _ = send(self.init.socket.as_fd(), &[SIGNAL, libc::SIGHUP as u8], None);
+            self.deadline = self.deadline.min(now + PATIENCE);
+        }
+        while let Some(signal) = self.init.signals.next() {
+            if signal.number == libc::SIGURG {
+                self.control.attend(now, path);
+                continue;
+            }
+            if self.drain.draining.is_some() {
+                return false;
+            }
+            let ends = [libc::SIGTERM, libc::SIGHUP].contains(&signal.number);
+            // The terminal sends its signals to the command itself.
+            if signal.is_sent || ends {
+                let _ = send(self.init.socket.as_fd(), &[SIGNAL, signal.number as u8], None);
+            }
+            if ends {
+                self.deadline = self.deadline.min(now + PATIENCE);
+            }
+        }
+        if now >= self.deadline {
+            self.init.child.signal(libc::SIGKILL);
+            self.deadline = Time::MAX;
+        }
+        let has_ended = wait([self.init.ended.as_fd()], Some(std::time::Duration::ZERO));
+        let has_ended = has_ended.is_ok_and(|[has_ended]| has_ended);
+        if has_ended && let Some(diversion) = &mut self.diversion {
+            diversion.stop();
+        }
+        !has_ended || self.drain.goes_on(now, path.under_way() == 0)
+    }
+
+    /// Returns the latest time of the next call of `attend`; [`Time::MAX`]: none.
+    pub(crate) fn deadline(&self) -> Time {
+        let look = self.drain.draining.map_or(Time::MAX, |draining| draining.look);
+        let own = [self.deadline, self.until, self.end, self.warmup, self.tick, look];
+        own.into_iter().fold(self.view.deadline(), Time::min)
     }
 }
 
@@ -148,60 +214,6 @@ impl Drain {
         }
         draining.look = now + Self::LOOK;
         now < draining.end && now < draining.quiet
-    }
-}
-
-impl BackgroundTasks for ProcessTasks<'_> {
-    fn watched(&self) -> [BorrowedFd<'_>; 2] {
-        // The descriptor of an ended process remains readable.
-        let InitProcess { signals, ended, .. } = &self.init;
-        let ended = if self.drain.draining.is_some() { signals.as_fd() } else { ended.as_fd() };
-        [signals.as_fd(), ended]
-    }
-
-    fn attend(&mut self, now: Time, path: &mut DataPath) -> bool {
-        if now >= self.tick {
-            path.tick(now);
-            self.tick = now + TICK;
-        }
-        self.view.attend(now, path.network());
-        if now >= self.until {
-            self.until = Time::MAX;
-            let _ = send(self.init.socket.as_fd(), &[SIGNAL, libc::SIGHUP as u8], None);
-            self.deadline = self.deadline.min(now + PATIENCE);
-        }
-        while let Some(signal) = self.init.signals.next() {
-            if signal.number == libc::SIGURG {
-                self.control.attend(now, path);
-                continue;
-            }
-            if self.drain.draining.is_some() {
-                return false;
-            }
-            let ends = [libc::SIGTERM, libc::SIGHUP].contains(&signal.number);
-            // The terminal sends its signals to the command itself.
-            if signal.is_sent || ends {
-                let _ = send(self.init.socket.as_fd(), &[SIGNAL, signal.number as u8], None);
-            }
-            if ends {
-                self.deadline = self.deadline.min(now + PATIENCE);
-            }
-        }
-        if now >= self.deadline {
-            self.init.child.signal(libc::SIGKILL);
-            self.deadline = Time::MAX;
-        }
-        let has_ended = wait([self.init.ended.as_fd()], Some(std::time::Duration::ZERO));
-        let has_ended = has_ended.is_ok_and(|[has_ended]| has_ended);
-        if has_ended && let Some(diversion) = &mut self.diversion {
-            diversion.stop();
-        }
-        !has_ended || self.drain.goes_on(now, path.under_way() == 0)
-    }
-
-    fn deadline(&self) -> Time {
-        let look = self.drain.draining.map_or(Time::MAX, |draining| draining.look);
-        self.deadline.min(self.until).min(self.tick).min(self.view.deadline()).min(look)
     }
 }
 

@@ -15,23 +15,25 @@ pub mod intake;
 pub mod pace;
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
-use aqmlab_core::{Span, Time};
+use aqmlab_core::{Result, Span, Time};
 use aqmlab_sim::network::probe::TimeHistogram;
 
 use self::intake::{Intake, LatenessSeries, WATCH};
-pub use self::pace::Precision;
 use self::pace::{Pace, Wait};
+use crate::background_tasks::{ProcessTasks, prioritise};
 use crate::nat::{GatewayFilter, Verdict};
+use crate::params::EmulatorParams;
 use crate::path::{DataPath, Departure, Exits, Tally};
 use crate::routing::Router;
 use crate::sys::device::Tun;
+use crate::sys::failed;
 use crate::sys::time as system;
 
 /// Port of the far end.
-pub const FAR: u16 = 1;
+const FAR: u16 = 1;
 /// Packets read from one port before the other ports are polled.
 const BATCH: usize = 64;
 /// Interval of checks for signals while the loop does not sleep.
@@ -85,10 +87,6 @@ impl Writer {
     pub fn remarks(&self) -> Vec<String> {
         self.gateway.as_ref().map(GatewayFilter::remarks).unwrap_or_default()
     }
-    /// Returns the name of the device of a port.
-    pub fn name_of(&self, port: u16) -> &str {
-        &self.ports[usize::from(port)].name
-    }
 }
 
 impl Exits for Writer {
@@ -114,15 +112,48 @@ impl Exits for Writer {
     }
 }
 
-/// Background tasks of the event loop.
-pub trait BackgroundTasks {
-    /// Descriptors to poll in addition to the devices.
-    fn watched(&self) -> [BorrowedFd<'_>; 2];
-    /// Runs due tasks; called when a descriptor is readable and periodically. Returns false to
-    /// stop.
-    fn attend(&mut self, now: Time, path: &mut DataPath) -> bool;
-    /// Returns the latest time of the next call of `attend`; [`Time::MAX`]: none.
-    fn deadline(&self) -> Time;
+/// Emulation that has ended.
+pub(crate) struct Emulated {
+    pub live: Live,
+    /// Time of the end.
+    pub end: Time,
+    /// Exit status of the command.
+    pub status: i32,
+    /// Processor time of the emulator.
+    pub busy: Span,
+    /// Remarks for the user, one sentence each.
+    pub remarks: Vec<String>,
+}
+
+/// Starts the command, and emulates `path` between these devices (the first is port 0) until it ends.
+/// The init process has `patience` to end after that.
+///
+/// # Errors
+/// Returns an error if the command cannot be started, or the kernel refuses to wait.
+pub(crate) fn emulate(
+    path: DataPath,
+    ports: Vec<Tun>,
+    (gateway, router): (Option<GatewayFilter>, Option<Router>),
+    mut tasks: ProcessTasks<'_>,
+    patience: Duration,
+    params: &EmulatorParams,
+) -> Result<Emulated> {
+    let mut remarks = prioritise(params);
+    // Measures what a wake-up costs, with this priority and before the command starts.
+    let pace = Pace::new(params.precision, system::is_real_time(), system::wake_up_cost);
+    let before = system::processor();
+    let clock = Clock::start();
+    tasks.init.start(&clock.zero().to_le_bytes())?;
+    let mut live = Live::new(path, ports, pace, clock);
+    (live.writer.gateway, live.router) = (gateway, router);
+    let end = live.run(&mut tasks).map_err(|error| failed("waiting", &error))?;
+    let (status, overrun) = tasks.init.end(patience)?;
+    let status = if tasks.links_ended { 0 } else { status };
+    live.writer.overrun = overrun;
+    let busy = Span::from_nanos(system::processor() - before);
+    system::unset_real_time();
+    remarks.extend(live.writer.remarks());
+    Ok(Emulated { live, end, status, busy, remarks })
 }
 
 /// Event loop of the emulator.
@@ -149,7 +180,7 @@ pub struct Live {
 impl Live {
     /// Creates a loop that drives `path` between these devices; the first is port 0. Call it in the
     /// thread that [runs](Self::run) the loop, after setting its priority.
-    pub fn new(path: DataPath, ports: Vec<Tun>, pace: Pace, clock: Clock) -> Self {
+    fn new(path: DataPath, ports: Vec<Tun>, pace: Pace, clock: Clock) -> Self {
         let (intake, ready) = (Intake::new(ports.len()), vec![true; ports.len()]);
         let writer = Writer {
             ports,
@@ -167,17 +198,11 @@ impl Live {
         Live { path, writer, intake, wakeups, router, clock, pace, polled, seen: clock.now() }
     }
 
-    /// Measures what a wake-up costs. Takes some milliseconds: call it before the command starts, in the
-    /// thread that [runs](Self::run) the loop, after setting its priority.
-    pub fn calibrate(precision: Precision) -> Pace {
-        Pace::new(precision, system::is_real_time(), system::wake_up_cost)
-    }
-
-    /// Runs until the background tasks request the end.
+    /// Runs until the background tasks request the end. Returns the time of the end.
     ///
     /// # Errors
     /// Returns an error if the kernel refuses to wait. A device that was removed is no error.
-    pub fn run(&mut self, tasks: &mut impl BackgroundTasks) -> io::Result<Time> {
+    fn run(&mut self, tasks: &mut ProcessTasks<'_>) -> io::Result<Time> {
         self.polled = self.writer.ports.iter().map(|port| system::readable(port.as_fd())).collect();
         self.watch(tasks);
         let mut last_look = self.clock.now();
@@ -233,7 +258,7 @@ impl Live {
     }
 
     /// Polls the current descriptors of the background tasks.
-    fn watch(&mut self, tasks: &impl BackgroundTasks) {
+    fn watch(&mut self, tasks: &ProcessTasks<'_>) {
         self.polled.truncate(self.writer.ports.len());
         self.polled.extend(tasks.watched().map(system::readable));
     }
@@ -260,7 +285,7 @@ impl Live {
                     Some(router) => router.route(port, &self.path.scratch()[..length]),
                     None => port as u16,
                 };
-                self.path.receive_late(route, offload, length, came, waited);
+                self.path.receive(route, offload, length, came, waited);
             }
         }
     }

@@ -1,8 +1,18 @@
 //! Parameters of the emulator.
 
-use aqmlab_core::{Bytes, Span, params};
+use aqmlab_core::{Bytes, Span, choices, params};
 
-use crate::live::Precision;
+choices! {
+    /// Waiting method for departures.
+    pub enum Precision {
+        /// Sleeps for at least 1 ms, and writes all packets that became due together.
+        LowCpu = "low-cpu",
+        /// Sleeps until just before a departure, at most 2,500 to 10,000 times a second.
+        Balanced = "balanced",
+        /// Polls the clock and the devices continuously.
+        Exact = "exact",
+    }
+}
 
 params! {
     /// Parameters of the emulator.

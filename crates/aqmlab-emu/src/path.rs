@@ -15,8 +15,7 @@ use aqmlab_sim::network::{HEADER, Hop, LossCause, Network, Observer, PacketStore
 use aqmlab_sim::scenario::{Change, Level, Surroundings};
 
 use crate::changes::{Asked, Changes, Made};
-use crate::packet::buffers::{Buffers, Frame};
-use crate::packet::descriptor::FrameSegment;
+use crate::packet::buffers::{Buffers, Frame, segment_and_route};
 use crate::packet::offload::Offload;
 use crate::packet::segments::{MOST_HEAD, Run, plan};
 use crate::packet::wire::{UDP, Unfit, parse};
@@ -81,8 +80,8 @@ pub enum Passage {
 
 /// Observes packets at every link, as the network sees them.
 pub trait Tap: Send {
-    /// Called when a packet arrives at a link, leaves it or is lost there. The packet is segment
-    /// `handle.segment()` of a frame in `buffers`.
+    /// Called when a packet arrives at a link, leaves it or is lost there. The packet is
+    /// a segment of a frame in `buffers`.
     fn saw(&mut self, time: Time, link: u32, what: Passage, handle: &Packet, buffers: &Buffers);
     /// Called periodically, with or without packets.
     fn tick(&mut self, _now: Time, _network: &Network<Buffers>) {}
@@ -116,7 +115,8 @@ fn surroundings(scenario: &Scenario) -> Surroundings {
 
 /// Network with ports.
 pub struct DataPath {
-    network: Network<Buffers>,
+    /// Network, for observers and readers of records.
+    pub network: Network<Buffers>,
     changes: Changes,
     /// Port at the end of each route of the network.
     exits: Vec<u16>,
@@ -209,29 +209,14 @@ impl DataPath {
         self.flow_of = Some(flow_of);
     }
 
-    /// Returns the network, for observers.
-    pub fn network(&self) -> &Network<Buffers> {
-        &self.network
-    }
-
-    /// Returns the network, for readers of records.
-    pub fn network_mut(&mut self) -> &mut Network<Buffers> {
-        &mut self.network
-    }
-
     /// Returns the buffer for reading the next packet.
     pub fn scratch(&mut self) -> &mut [u8] {
         self.network.store_mut().scratch()
     }
 
-    /// Injects a packet of `length` bytes from the scratch buffer on a route. Call
-    /// [`advance`](Self::advance) first.
-    pub fn receive(&mut self, route: u16, offload: Offload, length: usize, now: Time) {
-        self.receive_late(route, offload, length, now, Span::ZERO);
-    }
-
-    /// Injects a packet that has waited for `waited` to be read.
-    pub fn receive_late(
+    /// Injects a packet of `length` bytes from the scratch buffer on a route; it has waited for `waited`
+    /// to be read. Call [`advance`](Self::advance) first.
+    pub fn receive(
         &mut self,
         route: u16,
         offload: Offload,
@@ -261,7 +246,7 @@ impl DataPath {
         came[1] += u64::from(frame.headers.protocol != UDP);
         let place = buffers.keep(frame);
         for segment in 0..frame.segments {
-            let handle = Packet::of_frame(place, &frame, segment, route);
+            let handle = frame.packet(place, segment, route);
             self.entered.add(u64::from(handle.size()));
             let observer = &mut Shown(&mut self.tap);
             self.network.inject(now, RouteId(u32::from(route)), handle, observer);
@@ -334,15 +319,12 @@ impl DataPath {
 
     /// Processes a packet at the end of its route.
     fn depart(&mut self, handle: Packet, exits: &mut impl Exits) {
-        let exit = self.exits[usize::from(handle.route())];
+        let exit = self.exits[usize::from(segment_and_route(&handle).1)];
         self.left.add(u64::from(handle.size()));
-        let other = match &mut self.run {
-            Some((run, at, _)) if *at == exit => run.join(handle),
-            _ => Some(handle),
-        };
-        if let Some(handle) = other {
+        let run = self.run.as_mut().filter(|(_, at, _)| *at == exit);
+        if !run.is_some_and(|(run, ..)| run.join(&handle)) {
             self.flush(exits);
-            self.run = Some((Run::new(handle), exit, self.now));
+            self.run = Some((Run::of(&handle), exit, self.now));
         }
     }
 

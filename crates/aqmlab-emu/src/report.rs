@@ -12,7 +12,7 @@ use aqmlab_sim::workload::quantities::Quantity;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Traffic};
 
 use crate::live::intake::Intake;
-use crate::live::{Live, Writer};
+use crate::live::{Emulated, Live, Writer};
 use crate::packet::wire::Unfit;
 use crate::params::EmulatorParams;
 
@@ -36,14 +36,11 @@ pub struct Outcome {
 
 /// Finalises the statistics.
 pub(crate) fn to_result(
-    live: Live,
-    end: Time,
-    status: i32,
-    busy: Span,
+    emulated: Emulated,
     flows: &[FlowGroup],
     params: &EmulatorParams,
-    mut remarks: Vec<String>,
 ) -> Outcome {
+    let Emulated { live, end, status, busy, mut remarks } = emulated;
     let Live { path, writer, wakeups, intake, pace, .. } = live;
     let (lateness, wakeups) = (writer.lateness.summary(), wakeups.summary());
     let input = intake.lateness.summary();
@@ -73,7 +70,7 @@ pub(crate) fn to_result(
         ("packets_not_read_in_time", writer.overrun as f64),
         ("packets_refused_by_device", writer.refused.packets as f64),
         ("processor_s", busy.as_secs_f64()),
-        ("gathered_s", pace.gathered().as_secs_f64()),
+        ("gathered_s", pace.departures.interval.as_secs_f64()),
     ];
     values.extend(Unfit::ALL.map(Unfit::name).into_iter().zip(unfit.map(|count| count as f64)));
     let mut groups: Vec<GroupResult> = flows

@@ -3,9 +3,7 @@
 #[path = "../../fuzz/inputs.rs"]
 mod inputs;
 
-use aqmlab_core::Packet;
 use aqmlab_emu::packet::buffers::Buffers;
-use aqmlab_emu::packet::descriptor::FrameSegment;
 use aqmlab_emu::packet::offload::{self, Offload};
 use aqmlab_emu::packet::segments::{MOST_HEAD, Run, plan};
 use aqmlab_emu::packet::wire::parse;
@@ -23,19 +21,21 @@ fn packets_are_carried_or_counted_as_unfit() {
         let Ok(headers) = parse(packet) else { return false };
         assert!(headers.length as usize <= packet.len());
         assert!(u32::from(headers.transport) <= headers.length);
-        let Ok(frame) = plan(packet, headers, Offload::from_bytes(header)) else { return false };
+        let offload = Offload::from_bytes(header);
+        assert_eq!(offload.to_bytes(), *header);
+        let Ok(frame) = plan(packet, headers, offload) else { return false };
         let mut buffers = Buffers::default();
         buffers.scratch()[..packet.len()].copy_from_slice(packet);
         let place = buffers.keep(frame);
         let mut room = [0; MOST_HEAD];
         let mut bytes = 0;
         for segment in 0..frame.segments {
-            let mut handle = Packet::of_frame(place, &frame, segment, 0);
+            let mut handle = frame.packet(place, segment, 0);
             if segment % 2 == 0 {
                 handle.mark();
             }
             let size = handle.size();
-            let run = Run::new(handle);
+            let run = Run::of(&handle);
             let (_, parts) = run.frame(&buffers, &mut room);
             assert_eq!(parts.concat().len(), size as usize);
             bytes += size - if frame.step > 0 { frame.head } else { 0 };

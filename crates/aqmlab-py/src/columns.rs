@@ -15,59 +15,68 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-/// Table under construction, column by column, with equal lengths.
-#[derive(Default)]
-pub struct Columns {
+/// Table under construction, column by column. Functions of the rows make the columns.
+pub struct Columns<I> {
+    rows: I,
     fields: Vec<Field>,
     arrays: Vec<ArrayRef>,
 }
 
-impl Columns {
+impl<I: Iterator + Clone> Columns<I> {
+    /// Begins a table of these rows, without columns.
+    pub fn new(rows: I) -> Self {
+        Columns { rows, fields: Vec::new(), arrays: Vec::new() }
+    }
     /// Begins a table with the run of each row, and the name of its subject.
-    pub fn of<S: AsRef<str>>(subject: &str, rows: impl Iterator<Item = (u32, S)> + Clone) -> Self {
-        let mut columns = Columns::default();
-        columns.u32("run", rows.clone().map(|(run, _)| run));
-        columns.text(subject, rows.map(|(_, name)| name));
+    pub fn of<S: AsRef<str>>(rows: I, subject: &str, of: impl Fn(I::Item) -> (u32, S)) -> Self {
+        let mut columns = Columns::new(rows);
+        columns.u32("run", |row| of(row).0);
+        columns.text(subject, |row| of(row).1);
         columns
     }
     fn push(&mut self, name: &str, array: ArrayRef, nullable: bool) {
         self.fields.push(Field::new(name, array.data_type().clone(), nullable));
         self.arrays.push(array);
     }
-    pub fn u32(&mut self, name: &str, values: impl Iterator<Item = u32>) {
+    pub fn u32(&mut self, name: &str, value: impl Fn(I::Item) -> u32) {
+        let values = self.rows.clone().map(value);
         self.push(name, Arc::new(UInt32Array::from_iter_values(values)), false);
     }
-    pub fn u64(&mut self, name: &str, values: impl Iterator<Item = u64>) {
+    pub fn u64(&mut self, name: &str, value: impl Fn(I::Item) -> u64) {
+        let values = self.rows.clone().map(value);
         self.push(name, Arc::new(UInt64Array::from_iter_values(values)), false);
     }
-    pub fn maybe_u64(&mut self, name: &str, values: impl Iterator<Item = Option<u64>>) {
-        self.push(name, Arc::new(values.collect::<UInt64Array>()), true);
+    pub fn maybe_u64(&mut self, name: &str, value: impl Fn(I::Item) -> Option<u64>) {
+        let array: UInt64Array = self.rows.clone().map(value).collect();
+        self.push(name, Arc::new(array), true);
     }
     /// Adds a column; NaN becomes null, the absence of a measurement.
-    pub fn f64(&mut self, name: &str, values: impl Iterator<Item = f64>) {
+    pub fn f64(&mut self, name: &str, value: impl Fn(I::Item) -> f64) {
+        let values = self.rows.clone().map(value);
         let array: Float64Array = values.map(|value| (!value.is_nan()).then_some(value)).collect();
         self.push(name, Arc::new(array), true);
     }
-    pub fn bool(&mut self, name: &str, values: impl Iterator<Item = bool>) {
-        let array: BooleanArray = values.map(Some).collect();
+    pub fn bool(&mut self, name: &str, value: impl Fn(I::Item) -> bool) {
+        let array: BooleanArray = self.rows.clone().map(|row| Some(value(row))).collect();
         self.push(name, Arc::new(array), false);
     }
     /// Adds a column with few distinct texts.
-    pub fn text<S: AsRef<str>>(&mut self, name: &str, values: impl Iterator<Item = S>) {
-        let mut builder = StringDictionaryBuilder::<Int32Type>::new();
-        values.for_each(|value| builder.append_value(value));
-        self.push(name, Arc::new(builder.finish()), false);
+    pub fn text<S: AsRef<str>>(&mut self, name: &str, value: impl Fn(I::Item) -> S) {
+        self.texts(name, |row| Some(value(row)), false);
     }
-
     /// Adds a column with few distinct texts and nulls.
-    pub fn maybe_text<S: AsRef<str>>(
+    pub fn maybe_text<S: AsRef<str>>(&mut self, name: &str, value: impl Fn(I::Item) -> Option<S>) {
+        self.texts(name, value, true);
+    }
+    fn texts<S: AsRef<str>>(
         &mut self,
         name: &str,
-        values: impl Iterator<Item = Option<S>>,
+        value: impl Fn(I::Item) -> Option<S>,
+        nullable: bool,
     ) {
         let mut builder = StringDictionaryBuilder::<Int32Type>::new();
-        values.for_each(|value| builder.append_option(value));
-        self.push(name, Arc::new(builder.finish()), true);
+        self.rows.clone().for_each(|row| builder.append_option(value(row)));
+        self.push(name, Arc::new(builder.finish()), nullable);
     }
 
     pub fn finish(self) -> RecordBatch {

@@ -72,13 +72,12 @@ fn arrivals(times: &[u64], flows: &[u32], sizes: &[u32], ecn: &[u8]) -> PyResult
 }
 
 fn table(outcomes: &[QueueOutcome]) -> RecordBatch {
-    let rows = outcomes.iter();
-    let mut columns = Columns::default();
-    columns.u32("id", rows.clone().map(|o| o.id));
-    columns.text("verdict", rows.clone().map(|o| Verdict::name(o.verdict)));
-    columns.u64("t_ns", rows.clone().map(|o| o.time.as_nanos()));
-    columns.u64("sojourn_ns", rows.clone().map(|o| o.sojourn.as_nanos()));
-    columns.maybe_u64("t_mark_ns", rows.clone().map(|o| o.marked.map(Time::as_nanos)));
-    columns.maybe_text("reason", rows.map(|o| o.reason.map(Reason::name)));
+    let mut columns = Columns::new(outcomes.iter());
+    columns.u32("id", |o| o.id);
+    columns.text("verdict", |o| Verdict::name(o.verdict));
+    columns.u64("t_ns", |o| o.time.as_nanos());
+    columns.u64("sojourn_ns", |o| o.sojourn.as_nanos());
+    columns.maybe_u64("t_mark_ns", |o| o.marked.map(Time::as_nanos));
+    columns.maybe_text("reason", |o| o.reason.map(Reason::name));
     columns.finish()
 }

@@ -76,13 +76,6 @@ enum Broken {
 
 type Outcome = Result<Finished, Broken>;
 
-/// Reason for starting no more runs.
-enum Failed {
-    /// Failure of the run with this number.
-    Custom(u32, Failure),
-    Unwritten(Unwritten),
-}
-
 /// Jobs not started yet.
 struct Waiting {
     jobs: VecDeque<Job>,
@@ -160,8 +153,9 @@ pub struct Runner {
     sender: SyncSender<Outcome>,
     /// Runs without progress, until they are fetched.
     stuck: Mutex<BTreeMap<u32, String>>,
-    /// Failure of the run with the lowest number, until all workers have ended.
-    failed: Mutex<Option<Failed>>,
+    /// Failure of the run with the lowest number, until all workers have ended. It prevents further
+    /// runs.
+    failed: Mutex<Option<Broken>>,
     finished: AtomicUsize,
 }
 
@@ -236,20 +230,17 @@ impl Runner {
             match outcome {
                 Ok(finished) => runs.push(finished),
                 Err(Broken::Engine(problem)) => return Err(PyRuntimeError::new_err(problem)),
-                Err(Broken::Custom { run, failure }) => {
-                    self.keep_failure(Failed::Custom(run, failure))
-                }
-                Err(Broken::Unwritten(why)) => self.keep_failure(Failed::Unwritten(why)),
                 Err(Broken::Stuck { run, stopped }) => self.keep_stuck(run, stopped.to_string()),
+                Err(failure) => self.keep_failure(failure),
             }
         }
         self.give_up_stuck();
         if runs.is_empty() {
             let failed = self.failed.lock().expect("no holder of this lock panics");
             return match failed.as_ref().filter(|_| all_done) {
-                Some(Failed::Custom(run, failure)) => Err(to_custom_error(py, *run, failure)),
-                Some(Failed::Unwritten(Unwritten(error, path))) => Err(to_os_error(error, path)),
-                None => Ok(None),
+                Some(Broken::Custom { run, failure }) => Err(to_custom_error(py, *run, failure)),
+                Some(Broken::Unwritten(Unwritten(error, path))) => Err(to_os_error(error, path)),
+                _ => Ok(None),
             };
         }
         self.finished.fetch_add(runs.len(), Ordering::Relaxed);
@@ -335,11 +326,11 @@ impl Runner {
         }
     }
 
-    fn keep_failure(&self, new: Failed) {
+    fn keep_failure(&self, new: Broken) {
         self.work.stop();
-        let number = |of: &Failed| match of {
-            Failed::Custom(run, _) => u64::from(*run),
-            Failed::Unwritten(_) => u64::MAX,
+        let number = |of: &Broken| match of {
+            Broken::Custom { run, .. } => u64::from(*run),
+            _ => u64::MAX,
         };
         let mut failed = self.failed.lock().expect("no holder of this lock panics");
         if failed.as_ref().is_none_or(|known| number(&new) < number(known)) {

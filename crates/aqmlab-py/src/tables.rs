@@ -4,15 +4,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use aqmlab_aqm::Reason;
-use aqmlab_core::Span;
+use aqmlab_core::{Span, Time};
 use aqmlab_sim::endpoints::{Direction, End};
 use aqmlab_sim::network::probe::{PacketRecord, QUANTILES, percentile};
 use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::run::diagnosis::About;
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::workload::quantities::Quantity;
-use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario, Traffic};
-use aqmlab_tcp::Stats;
+use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
 use arrow_array::RecordBatch;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -164,15 +163,15 @@ impl Results {
 }
 
 fn runs(all: &[Finished]) -> RecordBatch {
-    let mut columns = Columns::default();
-    columns.u32("run", all.iter().map(|f| f.run));
-    columns.u64("replication", all.iter().map(|f| f.result.replication));
-    columns.u64("seed", all.iter().map(|f| f.scenario.seed));
-    columns.f64("end_s", all.iter().map(|f| f.result.end.as_secs_f64()));
-    columns.f64("warmup_s", all.iter().map(|f| f.result.warmup.as_secs_f64()));
-    columns.u64("events", all.iter().map(|f| f.result.events));
+    let mut columns = Columns::new(all.iter());
+    columns.u32("run", |f| f.run);
+    columns.u64("replication", |f| f.result.replication);
+    columns.u64("seed", |f| f.scenario.seed);
+    columns.f64("end_s", |f| f.result.end.as_secs_f64());
+    columns.f64("warmup_s", |f| f.result.warmup.as_secs_f64());
+    columns.u64("events", |f| f.result.events);
     let delivered = |f: &Finished| f.result.delivered_packets(f.scenario.bottleneck);
-    columns.u64("delivered_packets", all.iter().map(delivered));
+    columns.u64("delivered_packets", delivered);
     columns.finish()
 }
 
@@ -186,54 +185,46 @@ fn each_link(all: &[Finished]) -> impl Iterator<Item = (&Finished, &str, &LinkRe
 
 fn links(all: &[Finished]) -> RecordBatch {
     let rows = each_link(all);
-    let mut columns = Columns::of("link", rows.clone().map(|(f, name, _)| (f.run, name)));
+    let mut columns = Columns::of(rows, "link", |(f, name, _)| (f.run, name));
     for (name, of) in LinkResult::counts() {
-        columns.u64(&name, rows.clone().map(|(_, _, link)| of(link)));
+        columns.u64(&name, |(_, _, link)| of(link));
     }
     for (name, of) in LinkResult::numbers() {
-        columns.f64(&name, rows.clone().map(|(_, _, link)| of(link)));
+        columns.f64(&name, |(_, _, link)| of(link));
     }
     columns.finish()
 }
 
 fn flows(all: &[Finished]) -> RecordBatch {
     let rows = all.iter().flat_map(|f| f.result.flows.iter().map(move |flow| (f, flow)));
-    let mut columns =
-        Columns::of("group", rows.clone().map(|(f, flow)| (f.run, f.group_name(flow))));
-    columns.u32("index", rows.clone().map(|(_, flow)| flow.index));
-    columns.text("direction", rows.clone().map(|(_, flow)| flow.direction.name()));
-    columns.f64("start_s", rows.clone().map(|(_, flow)| flow.start.as_secs_f64()));
-    let finish = |flow: &FlowResult| flow.finish.map_or(f64::NAN, |time| time.as_secs_f64());
-    columns.f64("finish_s", rows.clone().map(|(_, flow)| finish(flow)));
-    let completion = |flow: &FlowResult| flow.completion.map_or(f64::NAN, Span::as_secs_f64);
-    columns.f64("completion_s", rows.clone().map(|(_, flow)| completion(flow)));
-    columns.maybe_u64("size_bytes", rows.clone().map(|(_, flow)| flow.size));
-    columns.f64("goodput_bps", rows.clone().map(|(_, flow)| flow.goodput));
-    columns.f64("throughput_bps", rows.clone().map(|(_, flow)| flow.throughput));
-    columns.maybe_text("tcp_stack", rows.clone().map(|(_, flow)| flow.stack));
-    columns.u64("segments_sent", rows.clone().map(|(_, flow)| flow.sent));
-    let mut count = |name: &str, of: fn(&Stats) -> u64| {
-        let of = |flow: &FlowResult| flow.stats.as_ref().map_or(0, of);
-        columns.u64(name, rows.clone().map(|(_, flow)| of(flow)));
+    let mut columns = Columns::of(rows, "group", |(f, flow)| (f.run, f.group_name(flow)));
+    columns.u32("index", |(_, flow)| flow.index);
+    columns.text("direction", |(_, flow)| flow.direction.name());
+    columns.f64("start_s", |(_, flow)| flow.start.as_secs_f64());
+    columns.f64("finish_s", |(_, flow)| flow.finish.map_or(f64::NAN, Time::as_secs_f64));
+    columns.f64("completion_s", |(_, flow)| flow.completion.map_or(f64::NAN, Span::as_secs_f64));
+    columns.maybe_u64("size_bytes", |(_, flow)| flow.size);
+    columns.f64("goodput_bps", |(_, flow)| flow.goodput);
+    columns.f64("throughput_bps", |(_, flow)| flow.throughput);
+    columns.maybe_text("tcp_stack", |(_, flow)| flow.stack);
+    columns.u64("segments_sent", |(_, flow)| flow.sent);
+    let stats = |flow: &FlowResult| flow.stats.unwrap_or_default();
+    columns.u64("retransmissions", |(_, flow)| stats(flow).retransmissions);
+    columns.u64("timeouts", |(_, flow)| stats(flow).timeouts);
+    columns.u64("fast_retransmits", |(_, flow)| stats(flow).fast_retransmits);
+    columns.u64("tail_probes", |(_, flow)| stats(flow).tail_probes);
+    columns.u64("undone", |(_, flow)| stats(flow).undone);
+    columns.u64("ecn_reductions", |(_, flow)| stats(flow).ecn_reductions);
+    columns.u64("arrived", |(_, flow)| flow.arrived[End::Sink as usize]);
+    columns.u64("dropped", |(_, flow)| flow.losses.queues.data);
+    columns.u64("lost", |(_, flow)| flow.losses.links.data);
+    columns.maybe_u64("datagrams_received", |(_, flow)| Some(flow.datagrams.as_ref()?.received));
+    let delays = |flow: &FlowResult| {
+        flow.delays.map_or([f64::NAN; 2], |(mean, max)| [mean, max.as_secs_f64()])
     };
-    count("retransmissions", |stats| stats.retransmissions);
-    count("timeouts", |stats| stats.timeouts);
-    count("fast_retransmits", |stats| stats.fast_retransmits);
-    count("tail_probes", |stats| stats.tail_probes);
-    count("undone", |stats| stats.undone);
-    count("ecn_reductions", |stats| stats.ecn_reductions);
-    columns.u64("arrived", rows.clone().map(|(_, flow)| flow.arrived[End::Sink as usize]));
-    columns.u64("dropped", rows.clone().map(|(_, flow)| flow.losses.queues.data));
-    columns.u64("lost", rows.clone().map(|(_, flow)| flow.losses.links.data));
-    let received = |flow: &FlowResult| flow.datagrams.as_ref().map(|datagrams| datagrams.received);
-    columns.maybe_u64("datagrams_received", rows.clone().map(|(_, flow)| received(flow)));
-    let mut of_flows = |name: &str, of: fn((f64, Span)) -> f64| {
-        columns.f64(name, rows.clone().map(|(_, flow)| flow.delays.map_or(f64::NAN, of)));
-    };
-    of_flows("delay_mean_s", |(mean, _)| mean);
-    of_flows("delay_max_s", |(_, max)| max.as_secs_f64());
-    let jitter = |flow: &FlowResult| flow.datagrams.as_ref().map_or(f64::NAN, |of| of.jitter);
-    columns.f64("jitter_s", rows.clone().map(|(_, flow)| jitter(flow)));
+    columns.f64("delay_mean_s", |(_, flow)| delays(flow)[0]);
+    columns.f64("delay_max_s", |(_, flow)| delays(flow)[1]);
+    columns.f64("jitter_s", |(_, flow)| flow.datagrams.as_ref().map_or(f64::NAN, |of| of.jitter));
     columns.finish()
 }
 
@@ -250,12 +241,11 @@ fn each_group(
 /// Results of the workloads.
 fn groups(all: &[Finished]) -> RecordBatch {
     let rows = each_group(all);
-    let mut columns =
-        Columns::of("group", rows.clone().map(|(f, config, _)| (f.run, config.name.as_str())));
-    columns.maybe_text("tcp_stack", rows.clone().map(|(_, _, group)| group.stack));
-    columns.u64("started", rows.clone().map(|(_, _, group)| group.started));
-    columns.u64("completed", rows.clone().map(|(_, _, group)| group.completed));
-    columns.u64("completed_bytes", rows.map(|(_, _, group)| group.bytes));
+    let mut columns = Columns::of(rows, "group", |(f, config, _)| (f.run, config.name.as_str()));
+    columns.maybe_text("tcp_stack", |(_, _, group)| group.stack);
+    columns.u64("started", |(_, _, group)| group.started);
+    columns.u64("completed", |(_, _, group)| group.completed);
+    columns.u64("completed_bytes", |(_, _, group)| group.bytes);
     columns.finish()
 }
 
@@ -266,21 +256,18 @@ fn traffic(all: &[Finished]) -> RecordBatch {
         let there = both.filter_map(|(direction, traffic)| Some((direction, traffic?)));
         there.map(move |(direction, traffic)| (f.run, config.name.as_str(), direction, traffic))
     });
-    let mut columns = Columns::of("group", rows.clone().map(|(run, group, ..)| (run, group)));
-    columns.text("direction", rows.clone().map(|(_, _, direction, _)| direction.name()));
-    columns.maybe_u64("sent_bytes", rows.clone().map(|(.., traffic)| traffic.sent_bytes));
-    let mut count = |name: &str, of: fn(&Traffic) -> u64| {
-        columns.u64(name, rows.clone().map(|(.., traffic)| of(&traffic)));
-    };
-    count("delivered_bytes", |traffic| traffic.delivered_bytes);
-    count("arrived", |traffic| traffic.arrived[End::Sink as usize]);
-    count("dropped", |traffic| traffic.losses.queues.data);
-    count("lost", |traffic| traffic.losses.links.data);
-    count("arrived_acks", |traffic| traffic.arrived[End::Source as usize]);
-    count("dropped_acks", |traffic| traffic.losses.queues.acks);
-    count("lost_acks", |traffic| traffic.losses.links.acks);
-    count("dropped_syns", |traffic| traffic.losses.queues.syns);
-    count("lost_syns", |traffic| traffic.losses.links.syns);
+    let mut columns = Columns::of(rows, "group", |(run, group, ..)| (run, group));
+    columns.text("direction", |(_, _, direction, _)| direction.name());
+    columns.maybe_u64("sent_bytes", |(.., traffic)| traffic.sent_bytes);
+    columns.u64("delivered_bytes", |(.., traffic)| traffic.delivered_bytes);
+    columns.u64("arrived", |(.., traffic)| traffic.arrived[End::Sink as usize]);
+    columns.u64("dropped", |(.., traffic)| traffic.losses.queues.data);
+    columns.u64("lost", |(.., traffic)| traffic.losses.links.data);
+    columns.u64("arrived_acks", |(.., traffic)| traffic.arrived[End::Source as usize]);
+    columns.u64("dropped_acks", |(.., traffic)| traffic.losses.queues.acks);
+    columns.u64("lost_acks", |(.., traffic)| traffic.losses.links.acks);
+    columns.u64("dropped_syns", |(.., traffic)| traffic.losses.queues.syns);
+    columns.u64("lost_syns", |(.., traffic)| traffic.losses.links.syns);
     columns.finish()
 }
 
@@ -295,17 +282,17 @@ fn times(all: &[Finished]) -> RecordBatch {
         let name = config.name.as_str();
         group.times.iter().map(move |(quantity, times)| (f.run, name, quantity, times))
     });
-    let mut columns = Columns::of("group", rows.clone().map(|(run, group, ..)| (run, group)));
-    columns.text("quantity", rows.clone().map(|(_, _, quantity, _)| quantity.name));
-    columns.maybe_text("direction", rows.clone().map(|(_, _, quantity, _)| direction(quantity)));
-    columns.u64("count", rows.clone().map(|(.., times)| times.count));
-    columns.f64("mean_s", rows.clone().map(|(.., times)| times.mean));
+    let mut columns = Columns::of(rows, "group", |(run, group, ..)| (run, group));
+    columns.text("quantity", |(_, _, quantity, _)| quantity.name);
+    columns.maybe_text("direction", |(_, _, quantity, _)| direction(quantity));
+    columns.u64("count", |(.., times)| times.count);
+    columns.f64("mean_s", |(.., times)| times.mean);
     for (i, quantile) in QUANTILES.iter().enumerate() {
         let name = format!("{}_s", percentile(*quantile));
-        columns.f64(&name, rows.clone().map(|(.., times)| times.quantiles[i]));
+        columns.f64(&name, |(.., times)| times.quantiles[i]);
     }
-    columns.f64("min_s", rows.clone().map(|(.., times)| times.min.as_secs_f64()));
-    columns.f64("max_s", rows.map(|(.., times)| times.max.as_secs_f64()));
+    columns.f64("min_s", |(.., times)| times.min.as_secs_f64());
+    columns.f64("max_s", |(.., times)| times.max.as_secs_f64());
     columns.finish()
 }
 
@@ -315,21 +302,21 @@ fn scores(all: &[Finished]) -> RecordBatch {
         let name = config.name.as_str();
         group.values.iter().map(move |(quantity, value)| (f.run, name, quantity, *value))
     });
-    let mut columns = Columns::of("group", rows.clone().map(|(run, group, ..)| (run, group)));
-    columns.text("quantity", rows.clone().map(|(_, _, quantity, _)| quantity.name));
-    columns.maybe_text("direction", rows.clone().map(|(_, _, quantity, _)| direction(quantity)));
-    columns.f64("value", rows.map(|(.., value)| value));
+    let mut columns = Columns::of(rows, "group", |(run, group, ..)| (run, group));
+    columns.text("quantity", |(_, _, quantity, _)| quantity.name);
+    columns.maybe_text("direction", |(_, _, quantity, _)| direction(quantity));
+    columns.f64("value", |(.., value)| value);
     columns.finish()
 }
 
 fn excursions(all: &[Finished]) -> RecordBatch {
     let rows = each_link(all)
         .flat_map(|(f, name, link)| link.excursions.iter().map(move |e| (f.run, name, e)));
-    let mut columns = Columns::of("link", rows.clone().map(|(run, name, _)| (run, name)));
-    columns.u64("threshold_bytes", rows.clone().map(|(_, _, e)| e.threshold.get()));
-    columns.u64("count", rows.clone().map(|(_, _, e)| e.count));
-    columns.f64("longest_s", rows.clone().map(|(_, _, e)| e.longest.as_secs_f64()));
-    columns.f64("total_s", rows.map(|(_, _, e)| e.total.as_secs_f64()));
+    let mut columns = Columns::of(rows, "link", |(run, name, _)| (run, name));
+    columns.u64("threshold_bytes", |(_, _, e)| e.threshold.get());
+    columns.u64("count", |(_, _, e)| e.count);
+    columns.f64("longest_s", |(_, _, e)| e.longest.as_secs_f64());
+    columns.f64("total_s", |(_, _, e)| e.total.as_secs_f64());
     columns.finish()
 }
 
@@ -340,9 +327,9 @@ fn sojourn(all: &[Finished]) -> RecordBatch {
         let buckets = f.result.links[bottleneck].sojourn.buckets.iter();
         buckets.map(move |bucket| (f.run, f.link_name(bottleneck as u32), bucket))
     });
-    let mut columns = Columns::of("link", rows.clone().map(|(run, name, _)| (run, name)));
-    columns.f64("sojourn_s", rows.clone().map(|(.., bucket)| bucket.0 as f64 * 1e-9));
-    columns.u64("count", rows.map(|(.., bucket)| bucket.1));
+    let mut columns = Columns::of(rows, "link", |(run, name, _)| (run, name));
+    columns.f64("sojourn_s", |(.., bucket)| bucket.0 as f64 * 1e-9);
+    columns.u64("count", |(.., bucket)| bucket.1);
     columns.finish()
 }
 
@@ -355,10 +342,10 @@ fn delays(all: &[Finished]) -> RecordBatch {
             times.buckets.iter().map(move |bucket| (f.run, name, quantity, bucket))
         })
     });
-    let mut columns = Columns::of("group", rows.clone().map(|(run, group, ..)| (run, group)));
-    columns.maybe_text("direction", rows.clone().map(|(_, _, quantity, _)| direction(quantity)));
-    columns.f64("delay_s", rows.clone().map(|(.., bucket)| bucket.0 as f64 * 1e-9));
-    columns.u64("count", rows.map(|(.., bucket)| bucket.1));
+    let mut columns = Columns::of(rows, "group", |(run, group, ..)| (run, group));
+    columns.maybe_text("direction", |(_, _, quantity, _)| direction(quantity));
+    columns.f64("delay_s", |(.., bucket)| bucket.0 as f64 * 1e-9);
+    columns.u64("count", |(.., bucket)| bucket.1);
     columns.finish()
 }
 
@@ -369,11 +356,11 @@ fn notes(all: &[Finished]) -> RecordBatch {
         About::Link(index) => f.link_name(index).to_string(),
         About::Group(index) => f.scenario.flows[index as usize].name.clone(),
     };
-    let mut columns = Columns::default();
-    columns.u32("run", rows.clone().map(|(f, _)| f.run));
-    columns.text("subject", rows.clone().map(|(f, found)| subject(f, found.about)));
-    columns.text("id", rows.clone().map(|(_, found)| found.note.id));
-    columns.text("text", rows.map(|(_, found)| found.note.text.as_str()));
+    let mut columns = Columns::new(rows);
+    columns.u32("run", |(f, _)| f.run);
+    columns.text("subject", |(f, found)| subject(f, found.about));
+    columns.text("id", |(_, found)| found.note.id);
+    columns.text("text", |(_, found)| found.note.text.as_str());
     columns.finish()
 }
 
@@ -385,12 +372,12 @@ fn series(all: &[Finished], start: usize, count: usize) -> PyResult<RecordBatch>
         Subject::Flow(index) => f.flow_name(index),
         Subject::Emulator => "emulator".to_string(),
     };
-    let mut columns = Columns::default();
-    columns.u32("run", rows.clone().map(|(f, _)| f.run));
-    columns.f64("time_s", rows.clone().map(|(_, s)| s.time.as_secs_f64()));
-    columns.text("subject", rows.clone().map(|(f, s)| subject(f, s.subject)));
-    columns.text("quantity", rows.clone().map(|(_, s)| s.quantity));
-    columns.f64("value", rows.map(|(_, s)| s.value));
+    let mut columns = Columns::new(rows);
+    columns.u32("run", |(f, _)| f.run);
+    columns.f64("time_s", |(_, s)| s.time.as_secs_f64());
+    columns.text("subject", |(f, s)| subject(f, s.subject));
+    columns.text("quantity", |(_, s)| s.quantity);
+    columns.f64("value", |(_, s)| s.value);
     Ok(columns.finish())
 }
 
@@ -401,13 +388,13 @@ fn packets(all: &[Finished], start: usize, count: usize) -> PyResult<RecordBatch
         packets.iter().map(move |packet| (*f, f.link_name(*link), packet))
     });
     let verdict = |packet: &PacketRecord| packet.dropped.map_or("delivered", Reason::name);
-    let mut columns = Columns::of("link", rows.clone().map(|(f, name, _)| (f.run, name)));
-    columns.text("flow", rows.clone().map(|(f, _, p)| f.flow_name(p.flow)));
-    columns.bool("is_ack", rows.clone().map(|(.., p)| p.is_ack));
-    columns.u32("size_bytes", rows.clone().map(|(.., p)| p.size));
-    columns.f64("arrival_s", rows.clone().map(|(.., p)| p.arrival.as_secs_f64()));
-    columns.f64("end_s", rows.clone().map(|(.., p)| p.end.as_secs_f64()));
-    columns.text("verdict", rows.clone().map(|(.., p)| verdict(p)));
-    columns.bool("ce", rows.map(|(.., p)| p.ce));
+    let mut columns = Columns::of(rows, "link", |(f, name, _)| (f.run, name));
+    columns.text("flow", |(f, _, p)| f.flow_name(p.flow));
+    columns.bool("is_ack", |(.., p)| p.is_ack);
+    columns.u32("size_bytes", |(.., p)| p.size);
+    columns.f64("arrival_s", |(.., p)| p.arrival.as_secs_f64());
+    columns.f64("end_s", |(.., p)| p.end.as_secs_f64());
+    columns.text("verdict", |(.., p)| verdict(p));
+    columns.bool("ce", |(.., p)| p.ce);
     Ok(columns.finish())
 }

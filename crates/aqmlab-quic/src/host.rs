@@ -15,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 use crate::clock::{instant, time};
 use crate::own::Own;
 use crate::params::QuicParams;
-use crate::stack::{Counts, Datagrams, Event, Stack};
+use crate::stack::{Datagrams, Event, Stack};
 
 /// Bytes that QUIC adds to a datagram: flags, connection ID, packet number, type and length of the
 /// frame, tag (RFC 9000, section 17.3.1; RFC 9221, section 4).
@@ -55,7 +55,7 @@ pub struct Host<S> {
     outbox: VecDeque<(Message, Ecn)>,
     buffer: Vec<u8>,
     deadline: Option<Time>,
-    counts: Counts,
+    counts: Stats,
     is_client: bool,
     /// Both ends have data.
     is_duplex: bool,
@@ -118,7 +118,7 @@ impl<S: Stack> Host<S> {
             outbox: VecDeque::new(),
             buffer: Vec::new(),
             deadline: None,
-            counts: Counts::default(),
+            counts: Stats::default(),
             is_client,
             is_duplex: false,
             is_connected: false,
@@ -362,14 +362,7 @@ impl<S: Stack> Source for Host<S> {
         self.is_connected
     }
     fn stats(&self) -> Option<Stats> {
-        let Counts { sent, lost, congestion_events, spurious } = self.counts;
-        Some(Stats {
-            segments_sent: sent,
-            retransmissions: lost,
-            undone: spurious,
-            fast_retransmits: congestion_events,
-            ..Stats::default()
-        })
+        Some(self.counts)
     }
     fn failure(&self) -> Option<String> {
         self.failure.clone().filter(|_| !self.is_finished())
@@ -402,51 +395,41 @@ fn locked<S>(host: &Mutex<Host<S>>) -> MutexGuard<'_, Host<S>> {
     host.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<S: Stack> Endpoint for Sending<S> {
-    fn poll(&mut self, now: Time) -> Option<Outgoing> {
-        locked(&self.0).poll(now)
-    }
-    fn on_packet(&mut self, now: Time, packet: Incoming) {
-        locked(&self.0).on_packet(now, packet);
-    }
-    fn deadline(&self) -> Option<Time> {
-        locked(&self.0).deadline()
-    }
-    fn on_deadline(&mut self, now: Time) {
-        locked(&self.0).on_deadline(now);
-    }
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        locked(&self.0).observe(see);
-    }
+/// Implements traits of an end by calls of its host.
+macro_rules! by_host {
+    ($($Trait:ident for $End:ident {
+        $(fn $method:ident($this:ident: $This:ty $(, $arg:ident: $Type:ty)*) $(-> $Answer:ty)?;)+
+    })+) => { $(
+        impl<S: Stack> $Trait for $End<S> {
+            $(fn $method($this: $This $(, $arg: $Type)*) $(-> $Answer)? {
+                locked(&$this.0).$method($($arg),*)
+            })+
+        }
+    )+ };
 }
-
-impl<S: Stack> Source for Sending<S> {
-    fn open(&mut self, now: Time) {
-        locked(&self.0).open(now);
+by_host! {
+    Endpoint for Sending {
+        fn poll(self: &mut Self, now: Time) -> Option<Outgoing>;
+        fn on_packet(self: &mut Self, now: Time, packet: Incoming);
+        fn deadline(self: &Self) -> Option<Time>;
+        fn on_deadline(self: &mut Self, now: Time);
+        fn observe(self: &Self, see: &mut dyn FnMut(&'static str, f64));
     }
-    fn supply(&mut self, bytes: u64) {
-        locked(&self.0).supply(bytes);
+    Source for Sending {
+        fn open(self: &mut Self, now: Time);
+        fn supply(self: &mut Self, bytes: u64);
+        fn finish(self: &mut Self);
+        fn cut(self: &mut Self) -> u64;
+        fn sent(self: &Self) -> u64;
+        fn is_finished(self: &Self) -> bool;
+        fn is_connected(self: &Self) -> bool;
+        fn stats(self: &Self) -> Option<Stats>;
+        fn failure(self: &Self) -> Option<String>;
     }
-    fn finish(&mut self) {
-        locked(&self.0).finish();
-    }
-    fn cut(&mut self) -> u64 {
-        locked(&self.0).cut()
-    }
-    fn sent(&self) -> u64 {
-        locked(&self.0).sent()
-    }
-    fn is_finished(&self) -> bool {
-        locked(&self.0).is_finished()
-    }
-    fn is_connected(&self) -> bool {
-        locked(&self.0).is_connected()
-    }
-    fn stats(&self) -> Option<Stats> {
-        locked(&self.0).stats()
-    }
-    fn failure(&self) -> Option<String> {
-        locked(&self.0).failure()
+    Sink for Receiving {
+        fn received(self: &Self) -> u64;
+        fn arrived(self: &Self) -> u64;
+        fn arrived_of(self: &Self, index: u64) -> Option<u64>;
     }
 }
 
@@ -456,18 +439,6 @@ impl<S: Stack> Endpoint for Receiving<S> {
     }
     fn on_packet(&mut self, now: Time, packet: Incoming) {
         locked(&self.0).on_packet(now, packet);
-    }
-}
-
-impl<S: Stack> Sink for Receiving<S> {
-    fn received(&self) -> u64 {
-        locked(&self.0).received()
-    }
-    fn arrived(&self) -> u64 {
-        locked(&self.0).arrived()
-    }
-    fn arrived_of(&self, index: u64) -> Option<u64> {
-        locked(&self.0).arrived_of(index)
     }
 }
 

@@ -82,13 +82,14 @@ fn write_log(config: &mut TransportConfig, title: String, file: LogFile) {
     config.qlog_factory(Arc::new(OneLog(Mutex::new(Some(log)))));
 }
 
-fn counts(connection: &mut Connection) -> Counts {
+fn counts(connection: &mut Connection) -> Stats {
     let path = connection.path_stats(PathId::ZERO).unwrap_or_default();
-    Counts {
-        sent: path.sent_packets,
-        lost: path.lost_packets,
-        congestion_events: path.congestion_events,
-        spurious: path.spurious_congestion_events,
+    Stats {
+        segments_sent: path.sent_packets,
+        retransmissions: path.lost_packets,
+        fast_retransmits: path.congestion_events,
+        undone: path.spurious_congestion_events,
+        ..Stats::default()
     }
 }
 

@@ -67,13 +67,13 @@ fn write_log(config: &mut TransportConfig, title: String, file: LogFile) {
     config.qlog_stream(log.into_stream());
 }
 
-fn counts(connection: &mut Connection) -> Counts {
+fn counts(connection: &mut Connection) -> Stats {
     let path = connection.stats().path;
-    Counts {
-        sent: path.sent_packets,
-        lost: path.lost_packets,
-        congestion_events: path.congestion_events,
-        spurious: 0,
+    Stats {
+        segments_sent: path.sent_packets,
+        retransmissions: path.lost_packets,
+        fast_retransmits: path.congestion_events,
+        ..Stats::default()
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use aqmlab_core::Ecn;
 use aqmlab_sim::endpoints::EndpointSetup;
+use aqmlab_tcp::Stats;
 use bytes::{Bytes, BytesMut};
 
 use crate::own::Own;
@@ -32,19 +33,6 @@ pub enum Event {
     Finished,
     /// An event that the adapter has no use for.
     Other,
-}
-
-/// State and counts of the sending side.
-#[derive(Clone, Copy, Default)]
-pub struct Counts {
-    /// Packets sent.
-    pub sent: u64,
-    /// Packets declared lost.
-    pub lost: u64,
-    /// Reductions of the window: losses and ECN marks.
-    pub congestion_events: u64,
-    /// Congestion events found to be spurious.
-    pub spurious: u64,
 }
 
 /// One end of a connection. Identifiers of streams are those of RFC 9000, section 2.1.
@@ -85,8 +73,9 @@ pub trait Stack: Send + Sized {
     fn datagram(&mut self) -> Option<Bytes>;
     /// Closes the connection.
     fn close(&mut self, now: Instant);
-    /// Returns the counts so far.
-    fn counts(&mut self) -> Counts;
+    /// Returns the counts so far: packets sent, packets declared lost (`retransmissions`), reductions of
+    /// the window by losses and ECN marks (`fast_retransmits`), and those found to be spurious (`undone`).
+    fn counts(&mut self) -> Stats;
     /// Reports the state that recordings contain, by name.
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64));
 }
@@ -110,7 +99,7 @@ macro_rules! controller {
 /// fn transmit(&mut Connection, Instant, usize, &mut Vec<u8>) -> Option<Transmit>;
 /// fn write(&mut SendStream, Bytes) -> usize;
 /// fn write_log(&mut TransportConfig, String, LogFile); // with the feature `qlog`
-/// fn counts(&mut Connection) -> Counts;
+/// fn counts(&mut Connection) -> Stats;
 /// fn observe(&Connection, &mut dyn FnMut(&'static str, f64));
 /// ```
 macro_rules! stack {
@@ -122,6 +111,7 @@ macro_rules! stack {
         use aqmlab_core::Ecn;
         use aqmlab_core::params::Auto;
         use aqmlab_sim::endpoints::{EndpointSetup, LogFile};
+        use aqmlab_tcp::Stats;
         use bytes::Bytes;
         use $proto::congestion::{ControllerFactory, CubicConfig, NewRenoConfig, $Bbr};
         use $proto::{
@@ -132,7 +122,7 @@ macro_rules! stack {
 
         use crate::own::Own;
         use crate::params::{Controller, QuicParams};
-        use crate::stack::{Counts, Datagrams, Event, Stack};
+        use crate::stack::{Datagrams, Event, Stack};
 
         /// Connection IDs that count up from the flow's seed.
         struct Counter(u64);
@@ -462,8 +452,8 @@ macro_rules! stack {
                 }
             }
 
-            fn counts(&mut self) -> Counts {
-                self.connection().map_or_else(Counts::default, counts)
+            fn counts(&mut self) -> Stats {
+                self.connection().map_or_else(Stats::default, counts)
             }
 
             fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {

@@ -27,10 +27,22 @@ fn run_with(text: &str, set: &[(&str, &str)]) -> RunResult {
 
 const STACKS: [&str; 2] = ["noq", "quinn"];
 
+/// Runs both flows, that of QUIC with this library.
+fn beside(stack: &str, set: &[(&str, &str)]) -> RunResult {
+    let stack = format!("\"{stack}\"");
+    run_with(BESIDE, &[&[("flows.quic.endpoint.stack", &*stack)], set].concat())
+}
+
+/// Text of the note about failed connections, if any.
+fn failure(result: &RunResult) -> Option<&str> {
+    let note = result.findings.iter().find(|found| found.note.id == "connection-failed");
+    note.map(|found| &*found.note.text)
+}
+
 #[test]
 fn each_stack_fills_its_share_beside_tcp() {
     for stack in STACKS {
-        let result = run_with(BESIDE, &[("flows.quic.endpoint.stack", &format!("\"{stack}\""))]);
+        let result = beside(stack, &[]);
         let [tcp, quic] = &result.flows[..] else { panic!("two flows") };
         let utilisation = result.links[0].utilisation;
         assert!(utilisation > 0.95, "{stack}: {utilisation}");
@@ -65,8 +77,7 @@ fn every_byte_arrives_through_loss_and_reordering() {
             let sent = quic.goodput * completion.as_secs_f64() / 8.0;
             assert!((sent / 500_000.0 - 1.0).abs() < 1e-9, "{endpoint}: {sent}");
             assert!(quic.stats.unwrap().retransmissions > 0, "{endpoint}");
-            let notes: Vec<_> = result.findings.iter().map(|found| found.note.id).collect();
-            assert!(!notes.contains(&"connection-failed"), "{endpoint}: {:?}", result.findings);
+            assert_eq!(failure(&result), None, "{endpoint}");
             assert_eq!(result.digest(), run_with(BESIDE, &set).digest(), "{endpoint}");
         }
     }
@@ -77,12 +88,8 @@ fn every_byte_arrives_through_loss_and_reordering() {
 fn marks_reach_the_sender() {
     for stack in STACKS {
         let dropped = |ecn: &str| {
-            let set = [
-                ("flows.quic.endpoint.stack", &*format!("\"{stack}\"")),
-                ("flows.quic.endpoint.ecn", ecn),
-                ("flows.tcp.size", "\"1kb\""),
-            ];
-            let result = run_with(BESIDE, &set);
+            let set = [("flows.quic.endpoint.ecn", ecn), ("flows.tcp.size", "\"1kb\"")];
+            let result = beside(stack, &set);
             let reductions = result.flows[1].stats.unwrap().fast_retransmits;
             let counts = &result.links[0].counts;
             assert!(reductions > 2, "{stack}: {reductions}");
@@ -117,15 +124,9 @@ fn wrong_scenarios_are_refused() {
 #[test]
 fn a_failure_is_a_note() {
     for stack in STACKS {
-        let set = [
-            ("flows.quic.endpoint.stack", &*format!("\"{stack}\"")),
-            ("flows.quic.endpoint.idle_timeout", "\"2s\""),
-            ("links.up.loss", "1.0"),
-            ("seed", "77"),
-        ];
-        let result = run_with(BESIDE, &set);
-        let note = result.findings.iter().find(|found| found.note.id == "connection-failed");
-        let text = &note.unwrap_or_else(|| panic!("{stack}: {:?}", result.findings)).note.text;
+        let idle = ("flows.quic.endpoint.idle_timeout", "\"2s\"");
+        let result = beside(stack, &[idle, ("links.up.loss", "1.0"), ("seed", "77")]);
+        let text = failure(&result).unwrap_or_else(|| panic!("{stack}: {:?}", result.findings));
         let expected =
             format!("1 of 1 connections failed. The first: {stack}:cubic: `timed out` at ");
         assert!(text.contains(&expected), "{text}");
@@ -144,16 +145,11 @@ fn applications_run_over_it() {
             r#"{ kind = "page", number = 3, tls = 0 }"#,
             r#"{ kind = "page", number = 3, tls = 0, connections = 1, streams = 100 }"#,
         ] {
-            let set = [
-                ("flows.quic.endpoint.stack", &*format!("\"{stack}\"")),
-                ("flows.quic.workload", workload),
-                ("until", "\"quic\""),
-            ];
-            let result = run_with(BESIDE, &set);
+            let set = [("flows.quic.workload", workload), ("until", "\"quic\"")];
+            let result = beside(stack, &set);
             let quic = &result.groups[1];
             assert!(quic.completed >= 1 && quic.completed == quic.started, "{stack} {workload}");
-            let failed = result.findings.iter().find(|found| found.note.id == "connection-failed");
-            assert!(failed.is_none(), "{stack} {workload}: {failed:?}");
+            assert_eq!(failure(&result), None, "{stack} {workload}");
         }
     }
 }
@@ -164,13 +160,12 @@ fn datagrams_have_a_rate_and_are_not_sent_again() {
     for stack in STACKS {
         let run = |set: &[(&str, &str)]| {
             let mut all = vec![
-                ("flows.quic.endpoint.stack", if stack == "noq" { "\"noq\"" } else { "\"quinn\"" }),
                 ("flows.quic.endpoint.datagrams", "true"),
                 ("flows.quic.workload", r#"{ kind = "cbr", rate = "2mbit", packet = "1000b" }"#),
                 ("flows.tcp.size", "\"1kb\""),
             ];
             all.extend(set);
-            run_with(BESIDE, &all)
+            beside(stack, &all)
         };
         let flow = |result: &RunResult| result.groups[1].traffic[0].unwrap().delivered_bytes as f64;
         let clean = run(&[]);
@@ -188,11 +183,8 @@ fn datagrams_have_a_rate_and_are_not_sent_again() {
         assert!(full.links[0].counts.dropped_total() < 50, "{stack}");
         assert!(full.links[0].utilisation > 0.9, "{stack}: {}", full.links[0].utilisation);
         let large = run(&[("flows.quic.workload.packet", "\"5000b\"")]);
-        let note = large.findings.iter().find(|found| found.note.id == "connection-failed");
-        assert!(
-            note.unwrap().note.text.contains("datagram of 4942 bytes: datagram too large"),
-            "{stack}"
-        );
+        let text = failure(&large).unwrap();
+        assert!(text.contains("datagram of 4942 bytes: datagram too large"), "{stack}");
     }
 }
 
@@ -203,12 +195,8 @@ fn a_request_and_its_response_share_a_connection() {
     for (stack, handshake) in [("noq", 0.07), ("quinn", 0.045)] {
         let workload =
             r#"{ kind = "requests", response = "1kb", requests = 1, gap = "200ms", number = 20 }"#;
-        let set = [
-            ("flows.quic.endpoint.stack", &*format!("\"{stack}\"")),
-            ("flows.quic.workload", workload),
-            ("flows.tcp.start", "\"19s\""),
-        ];
-        let result = run_with(BESIDE, &set);
+        let set = [("flows.quic.workload", workload), ("flows.tcp.start", "\"19s\"")];
+        let result = beside(stack, &set);
         let quic = &result.groups[1];
         assert_eq!((quic.started, quic.completed), (20, 20), "{stack}");
         let mean = |name: &str| quic.times_of(name).unwrap().mean;

@@ -5,9 +5,13 @@ use aqmlab_sim::scenario::Level;
 use aqmlab_sim::{Outside, Scenario};
 use aqmlab_tcp::congestion::Controls;
 
+/// All controls, with that of this crate.
+fn mine() -> Controls {
+    Controls::default().with(Box::new(rust_control::MyControlParams::default())).unwrap()
+}
+
 fn scenario(control: &str, profile: &str, queue: &str, kept: Option<&str>) -> Scenario {
-    let mine =
-        Controls::default().with(Box::new(rust_control::MyControlParams::default())).unwrap();
+    let mine = mine();
     let mut set = vec![
         ("transport.profile", profile),
         // A custom control runs in the RFC sender.
@@ -67,8 +71,7 @@ fn its_parameter_counts_and_its_scenario_reads_back() {
         result.links[scenario.bottleneck].counts.dropped_total()
     };
     assert!(sent(&most) > 2 * sent(&half), "{} and {}", sent(&most), sent(&half));
-    let mine =
-        Controls::default().with(Box::new(rust_control::MyControlParams::default())).unwrap();
+    let mine = mine();
     let outside = Outside::controls(&mine);
     let again = Scenario::from_table_with(most.to_table(), "canonical", &[], outside);
     assert_eq!(again.unwrap(), most);
@@ -76,8 +79,7 @@ fn its_parameter_counts_and_its_scenario_reads_back() {
 
 #[test]
 fn a_wrong_value_and_a_wrong_name_are_refused() {
-    let mine =
-        Controls::default().with(Box::new(rust_control::MyControlParams::default())).unwrap();
+    let mine = mine();
     let text = include_str!("../../scenario.toml");
     for (key, value, expected) in [
         ("transport.congestion_control", "my_contrl", "did you mean `my_control`?"),

@@ -9,14 +9,13 @@
 use std::sync::{Arc, Mutex};
 
 use aqmlab_aqm::{LinkEnv, Queue, QueueConfig};
-use aqmlab_core::{Bytes, Ecn, Error, Packet, Rate, Result, Stream, Time};
+use aqmlab_core::{Bytes, Ecn, Error, Packet, Rate, Result, Span, Stream, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::probe::PacketRecord;
 use aqmlab_sim::network::{Network, Setup};
 
-use aqmlab_emu::packet::buffers::Buffers;
+use aqmlab_emu::packet::buffers::{Buffers, place_of};
 use aqmlab_emu::packet::checksum::{fold, sum};
-use aqmlab_emu::packet::descriptor::FrameSegment;
 use aqmlab_emu::packet::offload::Offload;
 use aqmlab_emu::packet::wire::{UDP, be32};
 use aqmlab_emu::path::{DataPath, Departure, Exits, Passage, Route, Tap};
@@ -50,7 +49,8 @@ pub fn replay(
         path.advance(arrival.time, &mut sent);
         seen.lock().expect("no holder panics").is_arriving = true;
         write(path.scratch(), id as u32, arrival);
-        path.receive(0, Offload::default(), arrival.size as usize, arrival.time);
+        let size = arrival.size as usize;
+        path.receive(0, Offload::default(), size, arrival.time, Span::ZERO);
         seen.lock().expect("no holder panics").is_arriving = false;
     }
     while path.under_way() > 0
@@ -58,7 +58,7 @@ pub fn replay(
     {
         path.advance(next, &mut sent);
     }
-    let records = path.network_mut().link_mut(0).take_records();
+    let records = path.network.link_mut(0).take_records();
     let seen = std::mem::take(&mut *seen.lock().expect("no holder panics"));
     let mut dropped = seen.dropped.into_iter();
     let mut sent = sent.packets.into_iter().zip(seen.marked);
@@ -161,7 +161,7 @@ impl Tap for Watch {
             Passage::Arrived => {}
             Passage::Departed => seen.marked.push(handle.is_marked()),
             Passage::Gone(_) => {
-                let (packet, _) = buffers.get(handle.place());
+                let (packet, _) = buffers.get(place_of(handle));
                 seen.dropped.push((be32(packet, 12), is_arriving));
             }
         }

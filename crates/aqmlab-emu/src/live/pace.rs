@@ -17,19 +17,9 @@
 //!   second (`sched_rt_runtime_us`; the deadline server of ordinary tasks on newer kernels). The
 //!   loop *rests* for that share itself, 0.1 ms at a time.
 
-use aqmlab_core::{Span, Time, choices};
+use aqmlab_core::{Span, Time};
 
-choices! {
-    /// Waiting method for departures.
-    pub enum Precision {
-        /// Sleeps for at least 1 ms, and writes all packets that became due together.
-        LowCpu = "low-cpu",
-        /// Sleeps until just before a departure, at most 2,500 to 10,000 times a second.
-        Balanced = "balanced",
-        /// Polls the clock and the devices continuously.
-        Exact = "exact",
-    }
-}
+use crate::params::Precision;
 
 /// Interval of wake-ups for departures, in costs of a wake-up, after the initial burst: wake-ups
 /// use at most a sixteenth of the processor ...
@@ -82,8 +72,9 @@ pub enum Wait {
 
 /// Rate limiter with a burst: several events at once, then one per interval.
 #[derive(Clone, Copy, Debug)]
-struct Moderated {
-    interval: Span,
+pub struct Moderated {
+    /// Interval of events that follow each other closely.
+    pub interval: Span,
     /// Time up to which the allowance is used.
     used: Time,
 }
@@ -112,7 +103,7 @@ pub struct Pace {
     /// Median lateness of wake-ups in nanoseconds, by length of the sleep.
     late: [u64; LENGTHS],
     /// Wake-ups for departures.
-    departures: Moderated,
+    pub departures: Moderated,
     /// Wake-ups for arrivals.
     arrivals: Moderated,
     /// Time left to others ahead of schedule, in nanoseconds; negative: time owed.
@@ -137,11 +128,6 @@ impl Pace {
         let (departures, arrivals) = (Moderated::new(gathered), Moderated::new(moderated));
         let (late, saved, accounted) = ([5_000; LENGTHS], 0, Time::ZERO);
         Pace { precision, late, departures, arrivals, saved, accounted, is_real_time }
-    }
-
-    /// Returns the interval of wake-ups for fast departures.
-    pub fn gathered(&self) -> Span {
-        self.departures.interval
     }
 
     /// Records a write. The loop was awake for it, so arrivals need not wake it again soon.
@@ -257,7 +243,7 @@ mod tests {
             [(2, 100, 200), (10, 160, 320), (20, 320, 400), (90, 400, 400)]
         {
             let pace = Pace::new(Precision::Balanced, true, || Span::from_micros(cost));
-            assert_eq!(pace.gathered(), Span::from_micros(gathered));
+            assert_eq!(pace.departures.interval, Span::from_micros(gathered));
             assert_eq!(pace.arrivals.interval, Span::from_micros(moderated));
         }
     }

@@ -24,7 +24,6 @@
 //!    exceeds the path MTU there, the command gets an ICMP error. One that arrives in fragments may
 //!    be fragmented again.
 
-mod numbered;
 mod relay;
 mod streams;
 mod unreachable;
@@ -40,14 +39,13 @@ use aqmlab_core::Result;
 
 use self::relay::Relay;
 use crate::addresses::Block;
-use crate::errors::failed;
 use crate::packet::offload::{self, Offload};
 use crate::packet::wire::{Headers, ICMP, ICMP_V6, TCP, UDP, be16, parse};
 use crate::path::Departure;
 use crate::sys::device::Tun;
 use crate::sys::epoll::{raise_descriptors, set_nonblocking};
 use crate::sys::socket::{raw_packets, transparent};
-use crate::sys::{receive, send, socket_pair};
+use crate::sys::{failed, receive, send, socket_pair};
 
 /// Destination of packets to the far end's own address.
 #[derive(Clone, Copy, Debug)]
@@ -66,57 +64,21 @@ const UNKNOWN: u8 = 0;
 const ASKED: u8 = 1;
 const OPEN: u8 = 2;
 
-/// Failure of the gateway, as counted and as reported.
-#[derive(Clone, Copy, Debug)]
-enum Failure {
-    /// A connection without descriptors for it.
-    ConnectionReset,
-    /// A packet without a descriptor for its socket.
-    PacketDropped,
-    /// A packet beyond the limit of those that wait for a gateway socket.
-    TooManyHeld,
-    /// A packet for whose socket the kernel had no port or no memory.
-    NoSocket,
-    /// A pair of datagram endpoints closed to free its descriptor.
-    Forgotten,
-    /// A connection that the kernel did not hand over.
-    NotAccepted,
-}
-
-impl Failure {
-    const ALL: [Failure; 6] = [
-        Failure::ConnectionReset,
-        Failure::PacketDropped,
-        Failure::TooManyHeld,
-        Failure::NoSocket,
-        Failure::Forgotten,
-        Failure::NotAccepted,
-    ];
-
-    /// Returns the sentence about `count` of them; `limit` is that of the descriptors.
-    fn sentence(self, count: u64, limit: u64) -> String {
-        let left = format!("there were no descriptors left (limit {limit})");
-        match self {
-            Failure::ConnectionReset => {
-                format!("{count} connections to the outside were reset: {left}")
-            }
-            Failure::PacketDropped => {
-                format!("{count} packets to the outside were dropped: {left}")
-            }
-            Failure::TooManyHeld => format!(
-                "{count} packets to the outside were dropped: {} MiB already waited for a socket",
-                relay::MOST_HELD >> 20
-            ),
-            Failure::NoSocket => format!(
-                "{count} packets to the outside were dropped: the kernel opened no socket for them"
-            ),
-            Failure::Forgotten => {
-                format!("{count} pairs of ends of datagrams were forgotten early: {left}")
-            }
-            Failure::NotAccepted => {
-                format!("the kernel refused {count} times to accept a connection to the outside")
-            }
-        }
+aqmlab_aqm::named! {
+    /// Failure of the gateway, with the sentence about `{count}` of them.
+    pub enum Failure {
+        /// A connection without descriptors for it.
+        ConnectionReset = "{count} connections to the outside were reset: {left}",
+        /// A packet without a descriptor for its socket.
+        PacketDropped = "{count} packets to the outside were dropped: {left}",
+        /// A packet beyond the limit of those that wait for a gateway socket.
+        TooManyHeld = "{count} packets to the outside were dropped: {held} MiB already waited for a socket",
+        /// A packet for whose socket the kernel had no port or no memory.
+        NoSocket = "{count} packets to the outside were dropped: the kernel opened no socket for them",
+        /// A pair of datagram endpoints closed to free its descriptor.
+        Forgotten = "{count} pairs of ends of datagrams were forgotten early: {left}",
+        /// A connection that the kernel did not hand over.
+        NotAccepted = "the kernel refused {count} times to accept a connection to the outside",
     }
 }
 
@@ -258,12 +220,15 @@ impl GatewayFilter {
 
     /// Returns the failures of the gateway, one sentence each.
     pub fn remarks(&self) -> Vec<String> {
-        let counted = Failure::ALL.into_iter().zip(&self.shared.failures);
-        counted
-            .map(|(failure, count)| (failure, count.load(Ordering::Relaxed)))
-            .filter(|(_, count)| *count > 0)
-            .map(|(failure, count)| failure.sentence(count, self.descriptors))
-            .collect()
+        let left = format!("there were no descriptors left (limit {})", self.descriptors);
+        let held = (relay::MOST_HELD >> 20).to_string();
+        let counts = self.shared.failures.iter().map(|count| count.load(Ordering::Relaxed));
+        let counted = Failure::ALL.into_iter().zip(counts).filter(|(_, count)| *count > 0);
+        let sentence = |(failure, count): (Failure, u64)| {
+            let text = failure.name().replace("{count}", &count.to_string());
+            text.replace("{left}", &left).replace("{held}", &held)
+        };
+        counted.map(sentence).collect()
     }
 }
 

@@ -12,13 +12,12 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use super::numbered::Numbered;
 use super::streams::{Pair, ROOM, Turn};
 use super::unreachable::{self, Problem};
 use super::{Failure, Held, Inward, OPEN, Shared, UNKNOWN};
 use crate::packet::wire::{ICMP, ICMP_V6, TCP, UDP};
 use crate::sys::device::Tun;
-use crate::sys::epoll::{Epoll, set_nonblocking};
+use crate::sys::epoll::{Epoll, parts, set_nonblocking, token};
 use crate::sys::socket::{
     Datagram, begin_connection, path_mtu, receive_from, report_traffic_class, reset_at_close,
     send_from, send_packet, set_fragmentation, set_traffic_class,
@@ -58,39 +57,16 @@ impl Inward {
     }
 }
 
-/// Kind and index of a descriptor as a number: the kind in the upper 32 bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Filter,
-    Keeper,
-    GatewaySocket(u8, u16),
-    Outside(u32),
-    Pair(u32),
-}
+/// Kinds of descriptors; the number of a gateway socket has protocol and port.
+const FILTER: u32 = 0;
+const KEEPER: u32 = 1;
+const GATEWAY_SOCKET: u32 = 2;
+const OUTSIDE: u32 = 3;
+const PAIR: u32 = 4;
 
-impl Source {
-    fn number(self) -> u64 {
-        let (kind, which) = match self {
-            Source::Filter => (0, 0),
-            Source::Keeper => (1, 0),
-            Source::GatewaySocket(protocol, port) => {
-                (2, u32::from(protocol) << 16 | u32::from(port))
-            }
-            Source::Outside(which) => (3, which),
-            Source::Pair(which) => (4, which),
-        };
-        kind << 32 | u64::from(which)
-    }
-    fn of(number: u64) -> Self {
-        let which = number as u32;
-        match number >> 32 {
-            0 => Source::Filter,
-            1 => Source::Keeper,
-            2 => Source::GatewaySocket((which >> 16) as u8, which as u16),
-            3 => Source::Outside(which),
-            _ => Source::Pair(which),
-        }
-    }
+/// Returns the token of the gateway socket of a protocol and port.
+fn socket_token((protocol, port): (u8, u16)) -> u64 {
+    token(GATEWAY_SOCKET, u32::from(protocol) << 16 | u32::from(port))
 }
 
 /// Gateway socket for one port, at all addresses.
@@ -146,6 +122,38 @@ impl Outside {
     }
 }
 
+/// Items with numbers that epoll can hold. A number is reused only after the events that may refer to
+/// it.
+struct Numbered<T> {
+    all: Vec<Option<T>>,
+    free: Vec<u32>,
+    freed: Vec<u32>,
+}
+
+impl<T> Numbered<T> {
+    fn new() -> Self {
+        Numbered { all: Vec::new(), free: Vec::new(), freed: Vec::new() }
+    }
+    /// Returns the number of the next item.
+    fn next(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.all.push(None);
+            (self.all.len() - 1) as u32
+        })
+    }
+    fn take(&mut self, number: u32) -> Option<T> {
+        let taken = self.all.get_mut(number as usize)?.take()?;
+        self.freed.push(number);
+        Some(taken)
+    }
+    fn get(&mut self, number: u32) -> Option<&mut T> {
+        self.all.get_mut(number as usize)?.as_mut()
+    }
+    fn settle(&mut self) {
+        self.free.append(&mut self.freed);
+    }
+}
+
 /// Thread that connects the gateway to the outside.
 pub struct Relay {
     inward: Inward,
@@ -168,8 +176,8 @@ pub struct Relay {
     outside: Numbered<Outside>,
     by_ends: HashMap<Ends, u32>,
     pairs: Numbered<Pair>,
-    /// Sources with more work that epoll does not report again.
-    again: VecDeque<Source>,
+    /// Tokens of descriptors with more work that epoll does not report again.
+    again: Vec<u64>,
     /// Number of descriptors in use, and its limit.
     open: usize,
     most: usize,
@@ -188,9 +196,9 @@ impl Relay {
         most: usize,
     ) -> io::Result<Self> {
         let epoll = Epoll::new()?;
-        for (fd, source) in [(&woken, Source::Filter), (&keeper, Source::Keeper)] {
+        for (fd, kind) in [(&woken, FILTER), (&keeper, KEEPER)] {
             set_nonblocking(fd.as_fd())?;
-            epoll.add(fd.as_fd(), source.number())?;
+            epoll.add(fd.as_fd(), token(kind, 0))?;
         }
         Ok(Relay {
             inward,
@@ -209,7 +217,7 @@ impl Relay {
             outside: Numbered::new(),
             by_ends: HashMap::new(),
             pairs: Numbered::new(),
-            again: VecDeque::new(),
+            again: Vec::new(),
             open: 0,
             most: most.saturating_sub(RESERVED),
             room: vec![0; ROOM],
@@ -226,17 +234,17 @@ impl Relay {
             if self.epoll.wait(wait, &mut found).is_err() {
                 return;
             }
-            let turns: Vec<Source> =
-                found.drain(..).map(Source::of).chain(self.again.drain(..)).collect();
+            found.append(&mut self.again);
             let now = monotonic();
-            for source in turns {
-                match source {
-                    Source::Filter if !self.take_packets() => return,
-                    Source::Filter => {}
-                    Source::Keeper => self.hear_keeper(now),
-                    Source::GatewaySocket(protocol, port) => self.serve_socket(protocol, port, now),
-                    Source::Outside(which) => self.bring_back(which, now),
-                    Source::Pair(which) => self.carry(which),
+            for token in found.drain(..) {
+                let (kind, which) = parts(token);
+                match kind {
+                    FILTER if !self.take_packets() => return,
+                    KEEPER => self.hear_keeper(now),
+                    GATEWAY_SOCKET => self.serve_socket((which >> 16) as u8, which as u16, now),
+                    OUTSIDE => self.bring_back(which, now),
+                    PAIR => self.carry(which),
+                    _ => {}
                 }
             }
             self.outside.settle();
@@ -326,8 +334,7 @@ impl Relay {
             }
             // Without a socket, the port has a server of the user's own, or none.
             if let Some(socket) = socket {
-                let number = Source::GatewaySocket(key.0, key.1).number();
-                if self.epoll.add(socket.as_fd(), number).is_err() {
+                if self.epoll.add(socket.as_fd(), socket_token(key)).is_err() {
                     self.refuse_door(key);
                     continue;
                 }
@@ -377,7 +384,7 @@ impl Relay {
                 return;
             }
         }
-        self.again.push_back(Source::GatewaySocket(protocol, port));
+        self.again.push(socket_token((protocol, port)));
     }
 
     /// Returns whether `count` more descriptors are available; closes idle datagram sockets if
@@ -424,7 +431,7 @@ impl Relay {
             return;
         };
         let which = self.pairs.next();
-        let number = Source::Pair(which).number();
+        let number = token(PAIR, which);
         let pair = Pair::new(inside, outside, now);
         let added = pair.ends().iter().try_for_each(|end| self.epoll.add(end.as_fd(), number));
         self.pairs.all[which as usize] = Some(pair);
@@ -438,7 +445,7 @@ impl Relay {
         let Some(pair) = self.pairs.get(which) else { return };
         match pair.carry(&mut self.room) {
             Turn::Waits => {}
-            Turn::MayGoOn => self.again.push_back(Source::Pair(which)),
+            Turn::MayGoOn => self.again.push(token(PAIR, which)),
             Turn::Over => self.end_pair(which),
         }
     }
@@ -466,7 +473,7 @@ impl Relay {
                     }
                 };
                 let which = self.outside.next();
-                if self.epoll.add(socket.as_fd(), Source::Outside(which).number()).is_err() {
+                if self.epoll.add(socket.as_fd(), token(OUTSIDE, which)).is_err() {
                     self.outside.freed.push(which);
                     return self.shared.count(Failure::NoSocket, 1);
                 }
@@ -531,7 +538,7 @@ impl Relay {
             self.report(problem, (from, to, port), size);
         }
         if has_more {
-            self.again.push_back(Source::Outside(which));
+            self.again.push(token(OUTSIDE, which));
         }
     }
 
@@ -556,7 +563,7 @@ impl Relay {
                 left.push(*key);
             } else if matches!(socket.socket, Socket::Listener(_)) {
                 // Connections that could not be accepted may be waiting.
-                self.again.push_back(Source::GatewaySocket(key.0, key.1));
+                self.again.push(socket_token(*key));
             }
         }
         for key in left {

@@ -12,16 +12,15 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use aqmlab_core::Result;
+use aqmlab_core::{Error, Result};
 
-use super::devices::{NoDevice, configure_far, is_inside, make_far};
+use super::devices::{configure_far, is_inside, make_far};
 use crate::addresses::Block;
-use crate::errors::failed;
 use crate::sys::device::Tun;
 use crate::sys::process::enter;
 use crate::sys::socket::{accept, connect_local, listen_local, peer_process};
 use crate::sys::time::wait;
-use crate::sys::{files, receive, send};
+use crate::sys::{failed, files, receive, send};
 
 /// Name of the socket, in the command's network namespace.
 const NAME: &str = "aqmlab-broker";
@@ -71,10 +70,9 @@ impl Broker {
 
     fn make(&self, mtu: u32) -> std::result::Result<(Tun, Block), String> {
         enter(self.namespace.as_fd()).map_err(|error| error.to_string())?;
-        let (tun, block) = make_far().map_err(|problem| match problem {
-            NoDevice::NotPermitted => "no device is permitted".to_string(),
-            NoDevice::Other(error) => error.to_string(),
-        })?;
+        let not_permitted = || Error::new("no device is permitted");
+        let made = make_far().map_err(|problem| problem.or(not_permitted).to_string());
+        let (tun, block) = made?;
         configure_far(&tun, &block, mtu).map_err(|error| error.to_string())?;
         Ok((tun, block))
     }
@@ -110,9 +108,7 @@ pub(crate) fn ask(mtu: u32) -> Result<Option<(Tun, Block)>> {
             let made = block.map(|block| (Tun::from_fd(fd, &name), block));
             made.ok_or_else(|| broken(io::ErrorKind::InvalidData.into())).map(Some)
         }
-        ([REFUSED, words @ ..], _) => {
-            Err(aqmlab_core::Error::new(String::from_utf8_lossy(words).into_owned()))
-        }
+        ([REFUSED, words @ ..], _) => Err(Error::new(String::from_utf8_lossy(words).into_owned())),
         _ => Err(broken(io::ErrorKind::UnexpectedEof.into())),
     }
 }

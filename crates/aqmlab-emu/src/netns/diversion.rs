@@ -23,11 +23,11 @@ use std::os::fd::OwnedFd;
 
 use aqmlab_core::{Error, Result};
 
-use crate::errors::failed;
 use crate::sys::bpf::{
     BpfProgram, Code, INGRESS, If, REDIRECT, REDIRECT_NEIGH, SKB_CHANGE_HEAD, SKB_STORE_BYTES, Side,
 };
 use crate::sys::device::{Interface, Tun};
+use crate::sys::failed;
 use crate::sys::files::interfaces;
 use crate::sys::socket::listen_local;
 
@@ -86,8 +86,8 @@ impl Target {
             }
             _ => broken(error),
         })?;
-        let (index, mtu) = (interface.index().map_err(broken)?, interface.mtu().map_err(broken)?);
-        Ok(Target { name: name.to_string(), index, address, mtu, _lock: lock })
+        let mtu = interface.mtu().map_err(broken)?;
+        Ok(Target { name: name.to_string(), index: interface.index, address, mtu, _lock: lock })
     }
 
     /// Diverts the interface's packets through the emulator, which reads and writes the devices.
@@ -96,7 +96,7 @@ impl Target {
     /// Returns an error if the kernel cannot, or does not permit it.
     pub(crate) fn divert(self, near: &Tun, far: &Tun) -> Result<Diversion> {
         let name = self.name.clone();
-        let index = |tun: &Tun| Interface::named(&tun.name).and_then(|it| it.index());
+        let index = |tun: &Tun| Interface::named(&tun.name).map(|it| it.index);
         let load = |code: Code| code.load_program();
         let attach = || -> io::Result<Diversion> {
             let [near, far] = [index(near)?, index(far)?];

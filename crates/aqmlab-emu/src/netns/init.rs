@@ -9,10 +9,12 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use super::broker::Broker;
 use crate::sys::process::{
-    Ended, Pid, Program, Signals, confine, default_signal, enter, exit, fork_into, kill, reap,
+    Pid, Signals, confine, default_signal, enter, exit, fork_into, kill, reap,
 };
 use crate::sys::time::{Polled, readable, wait_for};
 use crate::sys::{receive, send};
@@ -59,11 +61,11 @@ pub(crate) fn serve(
         let asked = brokers.iter().zip(&polled[2..]).filter(|(_, each)| each.revents != 0);
         asked.for_each(|(broker, _)| broker.serve());
         while children.next().is_some() {}
-        while let Ok(Some((pid, ended))) = reap(-1) {
+        while let Ok(Some((pid, status))) = reap() {
             if Some(pid) == command {
                 let count = dropped().to_ne_bytes();
                 let _ = send(socket.as_fd(), &[&[DROPPED], &count[..]].concat(), None);
-                end(ended);
+                exit(status);
             }
             if Some(pid) == keeper {
                 exit(1);
@@ -97,7 +99,6 @@ pub(crate) fn start(
     signals: &Signals,
     is_confined: bool,
 ) -> Option<Pid> {
-    let program = Program::new(words, environment).ok()?;
     match fork_into(0) {
         Ok(None) => {}
         started => return started.ok().flatten(),
@@ -107,13 +108,13 @@ pub(crate) fn start(
     {
         exit(NOT_STARTED);
     }
-    execute(&program, words, signals, is_confined)
+    execute(words, environment, signals, is_confined)
 }
 
 /// Replaces this process by the program; on failure exits with the shell's status.
 pub(crate) fn execute(
-    program: &Program,
     words: &[OsString],
+    environment: &[(OsString, OsString)],
     signals: &Signals,
     is_confined: bool,
 ) -> ! {
@@ -125,14 +126,12 @@ pub(crate) fn execute(
         default_signal(signal);
     }
     signals.restore();
-    let error = program.execute();
+    let mut program = Command::new(&words[0]);
+    program.args(&words[1..]).env_clear();
+    program.envs(environment.iter().map(|(key, value)| (key, value)));
+    let error = program.exec();
     let is_absent = error.kind() == std::io::ErrorKind::NotFound;
     let problem = if is_absent { "there is no such program".into() } else { error.to_string() };
     let _ = writeln!(std::io::stderr(), "error: {}: {problem}", words[0].display());
     exit(if is_absent { NOT_FOUND } else { NOT_STARTED })
-}
-
-/// Exits like the command.
-fn end(ended: Ended) -> ! {
-    exit(ended.status())
 }

@@ -12,11 +12,10 @@ use aqmlab_core::{Error, Result};
 
 use self::devices::start_loopback;
 use self::init::ERROR;
-use crate::errors::failed;
 use crate::sys::process::{
     die_with_parent, exit, identity, keep_capabilities, may_make_namespaces, own_mounts, unshare,
 };
-use crate::sys::{files, receive, send};
+use crate::sys::{failed, files, receive, send};
 
 /// Checks that this process has one thread: a forked copy would inherit locks of other threads.
 pub(crate) fn only_one_thread() -> Result<()> {

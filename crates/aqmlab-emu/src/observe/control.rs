@@ -110,7 +110,7 @@ impl Control {
     fn asked(&self, text: &[u8], path: &DataPath) -> Result<Vec<Asked>> {
         let text = String::from_utf8_lossy(text);
         let words: Vec<&str> = text.split_terminator('\0').collect();
-        let names: Vec<&str> = path.network().links().map(|link| link.name.as_str()).collect();
+        let names: Vec<&str> = path.network.links().map(|link| link.name.as_str()).collect();
         let asked = |words: &[&str]| match words {
             [word @ ("set" | "replace"), key, value] => Ok(Asked {
                 key: self.full_key(key, &names)?,

@@ -28,9 +28,8 @@ use aqmlab_sim::network::LossCause;
 
 use super::background::Background;
 use super::{CaptureFile, Places};
-use crate::packet::buffers::Buffers;
-use crate::packet::descriptor::FrameSegment;
-use crate::packet::segments::{MOST_HEAD, frame_of};
+use crate::packet::buffers::{Buffers, segment_and_route};
+use crate::packet::segments::{MOST_HEAD, Run};
 use crate::path::{Passage, Route};
 
 /// Interfaces of a link, with their descriptions.
@@ -124,13 +123,14 @@ impl Capture {
             Passage::Gone(LossCause::Dropped(reason)) => (DROPPED, Some(reason.name())),
             Passage::Gone(LossCause::Lost) => (DROPPED, Some("lost on the link")),
         };
-        let Some(interface) = self.chosen.interface(link, side, handle.route()) else { return };
+        let (_, route) = segment_and_route(handle);
+        let Some(interface) = self.chosen.interface(link, side, route) else { return };
         if self.file.is_behind() {
             self.skipped += 1;
             return;
         }
         let mut room = [0; MOST_HEAD];
-        let (_, [head, rest]) = frame_of(handle, buffers, &mut room);
+        let (_, [head, rest]) = Run::of(handle).frame(buffers, &mut room);
         let length = head.len() + rest.len();
         let head = &head[..head.len().min(self.most)];
         let rest = &rest[..rest.len().min(self.most - head.len())];

@@ -10,7 +10,6 @@ use aqmlab_aqm::Headers;
 use aqmlab_core::{Packet, Span, TcpHeader};
 use aqmlab_sim::network::{LossCause, PacketStore};
 
-use crate::packet::descriptor::FrameSegment;
 use crate::packet::offload::Offload;
 use crate::packet::segments::Run;
 use crate::packet::wire;
@@ -35,6 +34,39 @@ pub struct Frame {
     pub segments: u16,
     /// Upper bound of the time it waited to be read.
     pub waited: Span,
+}
+
+impl Frame {
+    /// Returns a segment of the frame, as the network handles it: a packet on the wire. Its key is the
+    /// frame's place in the [`Buffers`], the number of the segment, and the route through the links.
+    pub fn packet(&self, place: u32, segment: u16, route: u16) -> Packet {
+        let headers = &self.headers;
+        let size = match self.step {
+            0 => headers.length,
+            step => {
+                let begun = u32::from(segment) * step;
+                self.head + (headers.length - self.head - begun).min(step)
+            }
+        };
+        // Recordings number flows by their hash. Opening segments are not counted apart.
+        Packet::new(size, headers.ecn)
+            .with_key(u64::from(place) | u64::from(segment) << 32 | u64::from(route) << 48)
+            .with_flow_hash(headers.hash)
+            .with_flow(headers.hash)
+            .with_hosts(headers.hosts)
+            .with_class(headers.dscp)
+            .with_ack(headers.is_pure_ack)
+    }
+}
+
+/// Returns the place of the frame that a packet is a segment of.
+pub fn place_of(packet: &Packet) -> u32 {
+    packet.key as u32
+}
+
+/// Returns the number of a packet's segment, and its route.
+pub fn segment_and_route(packet: &Packet) -> (u16, u16) {
+    ((packet.key >> 32) as u16, (packet.key >> 48) as u16)
 }
 
 struct Place {
@@ -109,7 +141,7 @@ impl Buffers {
 
     /// Releases the handle of a packet.
     pub fn free(&mut self, handle: Packet) {
-        self.release(handle.place(), 1);
+        self.release(place_of(&handle), 1);
     }
 
     /// Releases the handles of a run.
@@ -141,7 +173,7 @@ impl Buffers {
 
 impl Headers for Buffers {
     fn tcp(&self, packet: &Packet) -> Option<TcpHeader> {
-        let (bytes, frame) = self.get(packet.place());
+        let (bytes, frame) = self.get(place_of(packet));
         frame.headers.tcp(bytes)
     }
 }
@@ -161,7 +193,7 @@ impl PacketStore for Buffers {
         }
     }
     fn duplicate(&mut self, packet: &Packet) -> Packet {
-        self.places[packet.place() as usize].handles += 1;
+        self.places[place_of(packet) as usize].handles += 1;
         packet.clone()
     }
 }

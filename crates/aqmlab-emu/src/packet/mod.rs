@@ -2,7 +2,6 @@
 
 pub mod buffers;
 pub mod checksum;
-pub mod descriptor;
 pub mod offload;
 pub mod segments;
 pub mod wire;

@@ -14,9 +14,8 @@
 
 use aqmlab_core::{Packet, Span};
 
-use crate::packet::buffers::{Buffers, Frame};
+use crate::packet::buffers::{Buffers, Frame, place_of, segment_and_route};
 use crate::packet::checksum::{fold, update};
-use crate::packet::descriptor::FrameSegment;
 use crate::packet::offload::{self, Offload};
 use crate::packet::wire::{Headers, TCP, UDP, Unfit, be16, be32};
 
@@ -80,15 +79,6 @@ pub fn plan(packet: &[u8], headers: Headers, offload: Offload) -> Result<Frame, 
     Ok(Frame { head: head as u32, step, segments, ..whole })
 }
 
-/// Returns the frame of a packet sent alone; see [`Run::frame`].
-pub fn frame_of<'a>(
-    handle: &Packet,
-    buffers: &'a Buffers,
-    room: &'a mut [u8; MOST_HEAD],
-) -> (Offload, [&'a [u8]; 2]) {
-    Run::of(handle).frame(buffers, room)
-}
-
 /// Segments of one frame that leave together.
 #[derive(Debug)]
 pub struct Run {
@@ -98,31 +88,26 @@ pub struct Run {
     pub first: u16,
     /// Number of segments.
     pub count: u16,
+    /// DSCP and ECN field of its packets.
     traffic_class: u8,
 }
 
 impl Run {
-    /// Creates a run of one segment.
-    pub fn new(handle: Packet) -> Self {
-        Self::of(&handle)
+    /// Returns a packet as a run of one segment.
+    pub fn of(handle: &Packet) -> Self {
+        let (first, _) = segment_and_route(handle);
+        let traffic_class = handle.class() << 2 | handle.ecn() as u8;
+        Run { place: place_of(handle), first, count: 1, traffic_class }
     }
 
-    fn of(handle: &Packet) -> Self {
-        Run {
-            place: handle.place(),
-            first: handle.segment(),
-            count: 1,
-            traffic_class: handle.traffic_class(),
-        }
-    }
-
-    /// Appends the next segment, or returns it if it does not belong to the run.
-    pub fn join(&mut self, handle: Packet) -> Option<Packet> {
-        let follows = handle.place() == self.place
-            && handle.segment() == self.first + self.count
-            && handle.traffic_class() == self.traffic_class;
+    /// Appends the next segment. Returns false if it does not belong to the run.
+    pub fn join(&mut self, handle: &Packet) -> bool {
+        let next = Run::of(handle);
+        let follows = next.place == self.place
+            && next.first == self.first + self.count
+            && next.traffic_class == self.traffic_class;
         self.count += u16::from(follows);
-        (!follows).then_some(handle)
+        follows
     }
 
     /// Returns the frame to write: `[headers, rest]`. `room` is a buffer for changed headers.

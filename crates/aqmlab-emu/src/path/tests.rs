@@ -40,6 +40,12 @@ fn path(link: &str) -> DataPath {
     DataPath::new(&scenario, routes, Bytes::new(1500), 0)
 }
 
+/// Writes a packet into the path.
+fn offer(path: &mut DataPath, route: u16, packet: &[u8], offload: Offload, now: Time) {
+    path.scratch()[..packet.len()].copy_from_slice(packet);
+    path.receive(route, offload, packet.len(), now, Span::ZERO);
+}
+
 /// Departures, as the network sees them.
 #[derive(Default, PartialEq, Debug)]
 struct Wire {
@@ -122,8 +128,7 @@ fn drive(link: &str, inputs: &[Input], mut late: impl FnMut() -> u64) -> (Wire, 
         }
         now = arrival;
         let (packet, offload) = input.build();
-        path.scratch()[..packet.len()].copy_from_slice(&packet);
-        path.receive(input.route, offload, packet.len(), Time::from_nanos(now));
+        offer(&mut path, input.route, &packet, offload, Time::from_nanos(now));
     }
     while path.under_way() > 0 {
         let due = path.next_time().expect("packets under way have a next time").as_nanos();
@@ -166,8 +171,7 @@ fn what_leaves_together_is_written_together() {
     let write = |link: &str, step: u64| {
         let mut path = path(link);
         let mut wire = Wire::default();
-        path.scratch()[..packet.len()].copy_from_slice(&packet);
-        path.receive(0, offload, packet.len(), Time::ZERO);
+        offer(&mut path, 0, &packet, offload, Time::ZERO);
         let mut now = Time::ZERO;
         while path.under_way() > 0 {
             now += Span::from_nanos(step);
@@ -192,10 +196,7 @@ fn a_rate_is_exact_however_late_the_driver_is() {
             self.0.push(departure.due);
         }
     }
-    for _ in 0..500 {
-        path.scratch()[..packet.len()].copy_from_slice(&packet);
-        path.receive(0, Offload::default(), packet.len(), Time::ZERO);
-    }
+    (0..500).for_each(|_| offer(&mut path, 0, &packet, Offload::default(), Time::ZERO));
     let mut stream = Stream::from_state(1);
     while path.under_way() > 0 {
         let due = path.next_time().unwrap();
@@ -209,21 +210,21 @@ fn a_rate_is_exact_however_late_the_driver_is() {
 #[test]
 fn what_is_not_carried_is_counted_by_reason() {
     let mut path = path(LINKS[0]);
-    let mut offer = |packet: &[u8], offload: Offload, route: u16| {
-        path.scratch()[..packet.len()].copy_from_slice(packet);
-        path.receive(route, offload, packet.len(), Time::ZERO);
-        path.unfit
-    };
     let good = v4(TCP, &tcp([1, 2], 0x10, &[], b""));
-    offer(&good[..30], Offload::default(), 0);
-    offer(&[0x50; 40], Offload::default(), 0);
-    offer(&good, Offload { kind: 99, step: 1, ..Offload::default() }, 0);
-    offer(&good, Offload::default(), 7);
+    let strange = Offload { kind: 99, step: 1, ..Offload::default() };
     let mut local = v6(58, &[0; 8]);
     local[24] = 0xFF;
     local[25] = 2;
-    let unfit = offer(&local, Offload::default(), 0);
-    assert_eq!(unfit, [1, 1, 0, 1, 1, 1]);
+    for (packet, offload, route) in [
+        (&good[..30], Offload::default(), 0),
+        (&[0x50; 40], Offload::default(), 0),
+        (&good, strange, 0),
+        (&good, Offload::default(), 7),
+        (&local, Offload::default(), 0),
+    ] {
+        offer(&mut path, route, packet, offload, Time::ZERO);
+    }
+    assert_eq!(path.unfit, [1, 1, 0, 1, 1, 1]);
     assert_eq!(path.entered, Tally::default());
 }
 
@@ -267,7 +268,7 @@ fn ten_million_strange_packets() {
             _ => packet.len(),
         };
         path.scratch()[..packet.len()].copy_from_slice(&packet);
-        path.receive((round % 2) as u16, offload, length, Time::from_nanos(now));
+        path.receive((round % 2) as u16, offload, length, Time::from_nanos(now), Span::ZERO);
         now += 1000;
         path.advance(Time::from_nanos(now), &mut out);
     }
@@ -294,10 +295,7 @@ fn thousands_of_drops_at_once_are_shown_in_a_moment() {
     // 30,000 segments of 2 bytes; the first queue holds 1,000 packets.
     let (packet, offload) = large(false, TCP, 0x18, 2, 60_000);
     let began = crate::sys::time::monotonic();
-    for _ in 0..5 {
-        path.scratch()[..packet.len()].copy_from_slice(&packet);
-        path.receive(0, offload, packet.len(), Time::ZERO);
-    }
+    (0..5).for_each(|_| offer(&mut path, 0, &packet, offload, Time::ZERO));
     assert!(dropped.load(Ordering::Relaxed) > 140_000);
     let took = (crate::sys::time::monotonic() - began) / 150_000;
     assert!(took < 20_000, "{took} ns a drop");
@@ -307,8 +305,7 @@ fn thousands_of_drops_at_once_are_shown_in_a_moment() {
 fn a_packet_that_is_never_sent_is_under_way() {
     let mut path = path(r#"rate = { steps = [["0s", "1mbit"], ["1ms", "0bit"]] }, delay = "1ms""#);
     let packet = v4(UDP, &[1; 1000]);
-    path.scratch()[..packet.len()].copy_from_slice(&packet);
-    path.receive(0, Offload::default(), packet.len(), Time::ZERO);
+    offer(&mut path, 0, &packet, Offload::default(), Time::ZERO);
     let mut wire = Wire::default();
     path.advance(Time::from_nanos(1_000_000_000), &mut wire);
     assert_eq!((path.entered.packets, wire.packets.len()), (1, 0));

@@ -1,46 +1,40 @@
 //! Init process in the namespaces of a shell: creates the devices and everything else before the
 //! command starts. Its later work is in `netns::init`.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 
 use aqmlab_core::Result;
 
-use super::{Options, variables};
+use super::Options;
 use crate::addresses::Block;
-use crate::errors::failed;
 use crate::nat::run_keeper;
 use crate::netns::broker::Broker;
 use crate::netns::devices::{
-    NAME, configure_attached, configure_far, configure_near, make_gateway, make_near,
-    own_all_addresses,
+    NAME, configure_far, configure_near, make_gateway, make_near, own_all_addresses,
 };
 use crate::netns::init::{FAR, NEAR, NOT_STARTED, START, execute, serve, start};
 use crate::netns::{allow_pings, give_up, new_network, settle};
+use crate::params::EmulatorParams;
 use crate::sys::files::{self, RESOLV_CONF};
-use crate::sys::process::{self, Pid, Program, Signals, exit, fork_into, lead_foreground};
+use crate::sys::process::{self, Pid, Signals, exit, fork_into, lead_foreground};
 use crate::sys::time::set_real_time;
-use crate::sys::{receive, send, socket_pair};
+use crate::sys::{failed, receive, send, socket_pair};
 
-/// Location of the far end.
-#[derive(Clone, Copy)]
-pub enum FarEnd {
-    /// The namespace that the shell was started in; the far end has this block.
-    Here(Block),
-    /// A namespace of its own.
-    Gateway(Block),
-}
+/// Variable with the far end's address.
+const FAR_VARIABLE: &str = "AQMLAB_FAR";
 
 /// Input of the init process.
 pub struct Inside<'a> {
     pub options: &'a Options,
+    pub params: &'a EmulatorParams,
     /// Network namespace that the path is put in front of; `None`: a new one.
     pub attached: Option<&'a File>,
-    pub mtu: u32,
-    pub priority: i32,
-    /// True if the command keeps the capabilities that it has in a user namespace.
-    pub keeps: bool,
-    pub far: FarEnd,
+    /// Addresses of both ends.
+    pub block: Block,
+    /// True if the far end is in the namespace that the shell was started in, not in one of its own.
+    pub far_is_here: bool,
     /// User and group outside, if there is a user namespace.
     pub mapped: Option<(u32, u32)>,
     pub socket: OwnedFd,
@@ -57,7 +51,6 @@ pub struct Inside<'a> {
 
 /// Resources created before the command starts.
 struct Prepared {
-    block: Block,
     /// Keeps the namespace alive while open.
     _far_namespace: File,
     /// Starts the program of the far end on request.
@@ -79,80 +72,92 @@ impl Inside<'_> {
 
     /// Creates namespaces and devices, and sends the devices to the emulator.
     fn prepare(&self) -> Result<Prepared> {
-        settle(self.mapped, self.keeps)?;
-        let mtu = self.mtu;
-        let block = match self.far {
-            FarEnd::Here(block) => block,
-            FarEnd::Gateway(block) => {
-                new_network()?;
-                let tun = make_gateway()?;
-                configure_far(&tun, &block, mtu)?;
-                self.tell(FAR, &tun)?;
-                block
-            }
-        };
-        let keeper =
-            self.gateway.as_ref().map(|gateway| self.start_keeper(gateway, &block)).transpose()?;
+        settle(self.mapped, self.params.keep_capabilities)?;
+        let mtu = self.params.mtu.get() as u32;
+        if !self.far_is_here {
+            new_network()?;
+            let tun = make_gateway()?;
+            configure_far(&tun, &self.block, mtu)?;
+            self.tell(FAR, &tun)?;
+        }
+        let keeper = self.gateway.as_ref().map(|gateway| self.start_keeper(gateway)).transpose()?;
         let far_namespace =
             files::network().map_err(|error| failed("the network namespace", &error))?;
-        let far = (!self.options.far.is_empty()).then(|| self.hold_far(&block)).transpose()?;
-        let configure = match self.attached {
-            None => {
-                new_network()?;
-                configure_near
-            }
-            Some(namespace) => {
-                let entered = process::enter(namespace.as_fd());
-                entered.map_err(|error| failed("the network namespace", &error))?;
-                configure_attached
-            }
-        };
+        let far = (!self.options.far.is_empty()).then(|| self.hold_far()).transpose()?;
+        match self.attached {
+            None => new_network()?,
+            Some(namespace) => process::enter(namespace.as_fd())
+                .map_err(|error| failed("the network namespace", &error))?,
+        }
         let tun = make_near()?;
-        configure(&tun, &block, mtu)?;
+        configure_near(&tun, &self.block, mtu, self.attached.is_some())?;
         let broker = self.is_confined().then(|| {
             allow_pings();
             Broker::here()
         });
         let broker = broker.transpose()?;
         self.tell(NEAR, &tun)?;
-        Ok(Prepared { block, _far_namespace: far_namespace, far, keeper, broker })
+        Ok(Prepared { _far_namespace: far_namespace, far, keeper, broker })
+    }
+
+    /// Returns the environment of the commands, with variables that describe the path. Inside another
+    /// shell, the far end remains that of the outermost path.
+    fn variables(&self) -> Vec<(OsString, OsString)> {
+        let (options, block) = (self.options, &self.block);
+        let ours = |key: &OsString, prefix| key.as_encoded_bytes().starts_with(prefix);
+        let has_far =
+            self.is_inside && options.environment.iter().any(|(key, _)| key == FAR_VARIABLE);
+        let is_kept = |key: &OsString| {
+            let is_far = ours(key, FAR_VARIABLE.as_bytes()) || key == "MAHIMAHI_BASE";
+            !ours(key, b"AQMLAB_NEAR") && (has_far || !is_far)
+        };
+        let mut all: Vec<_> =
+            options.environment.iter().filter(|(key, _)| is_kept(key)).cloned().collect();
+        let mut set = |key: &str, value: String| all.push((key.into(), value.into()));
+        if !has_far {
+            set(FAR_VARIABLE, block.far().0.to_string());
+            set("AQMLAB_FAR6", block.far().1.to_string());
+            set("MAHIMAHI_BASE", block.far().0.to_string());
+        }
+        set("AQMLAB_NEAR", block.near().0.to_string());
+        set("AQMLAB_NEAR6", block.near().1.to_string());
+        all
     }
 
     /// Returns whether programs here are denied changes to the network.
     fn is_confined(&self) -> bool {
-        self.mapped.is_some() && !self.keeps
+        self.mapped.is_some() && !self.params.keep_capabilities
     }
 
     /// Creates a process that starts the program of the far end on request. It exists from the
     /// start because the namespace may be inaccessible later.
-    fn hold_far(&self, block: &Block) -> Result<OwnedFd> {
+    fn hold_far(&self) -> Result<OwnedFd> {
         let [ours, theirs] = socket_pair().map_err(|error| failed("a socket", &error))?;
         if fork_into(0).map_err(|error| failed("a process", &error))?.is_some() {
             return Ok(ours);
         }
         drop(ours);
-        let words = &self.options.far;
-        let environment = variables(self.options, block, self.is_inside);
-        match (receive(theirs.as_fd()), Program::new(words, &environment)) {
-            (Ok((told, _)), Ok(program)) if !told.is_empty() => {
-                execute(&program, words, self.signals, self.is_confined())
+        let environment = self.variables();
+        match receive(theirs.as_fd()) {
+            Ok((told, _)) if !told.is_empty() => {
+                execute(&self.options.far, &environment, self.signals, self.is_confined())
             }
             _ => exit(NOT_STARTED),
         }
     }
 
     /// Configures the gateway namespace, and starts the process that opens ports there.
-    fn start_keeper(&self, gateway: &OwnedFd, block: &Block) -> Result<Pid> {
+    fn start_keeper(&self, gateway: &OwnedFd) -> Result<Pid> {
         own_all_addresses()?;
         if self.own_names {
-            let text = format!("nameserver {}\n", block.far().0);
+            let text = format!("nameserver {}\n", self.block.far().0);
             files::cover(RESOLV_CONF, &text).map_err(|error| failed(RESOLV_CONF, &error))?;
         }
         match fork_into(0).map_err(|error| failed("a process", &error))? {
             Some(pid) => Ok(pid),
             None => {
                 // The emulator waits for this process.
-                let _ = set_real_time(self.priority);
+                let _ = set_real_time(self.params.priority as i32);
                 run_keeper(gateway);
                 exit(0)
             }
@@ -166,8 +171,8 @@ impl Inside<'_> {
 
     /// Starts the command on request, and waits for it.
     fn serve(&self, prepared: &Prepared) -> ! {
-        let Prepared { block, far, keeper, broker, .. } = prepared;
-        let environment = variables(self.options, block, self.is_inside);
+        let Prepared { far, keeper, broker, .. } = prepared;
+        let environment = self.variables();
         let start = |_: &[u8]| {
             if let Some(far) = far {
                 let _ = send(far.as_fd(), &[START], None);

@@ -12,36 +12,36 @@
 //! the far end's device with its addresses.
 
 mod inside;
-mod interface;
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use aqmlab_core::{Bytes, Error, Result, Span, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::scenario::FlowGroup;
 
-use self::inside::{FarEnd, Inside};
-use crate::addresses::Block;
-use crate::background_tasks::{HANDLED, InitProcess, ProcessTasks, prioritise};
-use crate::errors::failed;
-use crate::live::{Clock, FAR as FAR_PORT, Live};
+use self::inside::Inside;
+use crate::background_tasks::{HANDLED, InitProcess, ProcessTasks};
+use crate::live::emulate;
 use crate::nat::GatewayFilter;
-use crate::netns::devices::{self, NoDevice, configure_far, gateway_block, make_far};
+use crate::netns::devices::{
+    self, NoDevice, configure_bare, configure_far, gateway_block, make_bare, make_far,
+};
 use crate::netns::diversion::Target;
-use crate::netns::init::FAR;
-use crate::netns::{broker, mapped_user, next_report, no_namespaces, only_one_thread};
+use crate::netns::init::{FAR, READY, serve, start};
+use crate::netns::{
+    broker, give_up, mapped_user, next_report, no_namespaces, only_one_thread, settle,
+};
 use crate::observe::Recordings;
 use crate::params::EmulatorParams;
 use crate::path::{DataPath, Route};
 use crate::report::{Outcome, to_result};
 use crate::sys::device::Tun;
-use crate::sys::process::{Foreground, Signals, fork_into, is_foreground};
-use crate::sys::time::{processor, unset_real_time};
-use crate::sys::{files, socket_pair};
+use crate::sys::process::{Foreground, Signals, exit, fork_into, is_foreground};
+use crate::sys::{failed, files, send, socket_pair};
 
 /// Command to run, and its path.
 pub struct Options {
@@ -73,31 +73,6 @@ pub enum Attached {
     /// Interface in the emulator's network namespace; the command runs there.
     Interface(String),
 }
-
-/// Returns the environment of the commands, with variables that describe the path. Inside another
-/// shell, the far end remains that of the outermost path.
-fn variables(options: &Options, block: &Block, is_inside: bool) -> Vec<(OsString, OsString)> {
-    let ours = |key: &OsString, prefix| key.as_encoded_bytes().starts_with(prefix);
-    let has_far = is_inside && options.environment.iter().any(|(key, _)| key == FAR_VARIABLE);
-    let is_kept = |key: &OsString| {
-        let is_far = ours(key, FAR_VARIABLE.as_bytes()) || key == "MAHIMAHI_BASE";
-        !ours(key, b"AQMLAB_NEAR") && (has_far || !is_far)
-    };
-    let mut all: Vec<_> =
-        options.environment.iter().filter(|(key, _)| is_kept(key)).cloned().collect();
-    let mut set = |key: &str, value: String| all.push((key.into(), value.into()));
-    if !has_far {
-        set(FAR_VARIABLE, block.far().0.to_string());
-        set("AQMLAB_FAR6", block.far().1.to_string());
-        set("MAHIMAHI_BASE", block.far().0.to_string());
-    }
-    set("AQMLAB_NEAR", block.near().0.to_string());
-    set("AQMLAB_NEAR6", block.near().1.to_string());
-    all
-}
-
-/// Variable with the far end's address.
-const FAR_VARIABLE: &str = "AQMLAB_FAR";
 
 /// Runs a command behind the links of `scenario`.
 ///
@@ -179,16 +154,15 @@ impl<'a> Shell<'a> {
         let namespaces = libc::CLONE_NEWPID | libc::CLONE_NEWNS | user;
         let Some(pid) = fork_into(namespaces).map_err(|error| no_namespaces(&error))? else {
             // The child must not keep the emulator's descriptors.
-            let end = if far.is_some() { FarEnd::Here(block) } else { FarEnd::Gateway(block) };
+            let far_is_here = far.is_some();
             drop((far, socket, gateway));
             let own_names = name_server.is_some();
             Inside {
                 options,
+                params,
                 attached,
-                mtu,
-                priority: params.priority as i32,
-                keeps: params.keep_capabilities,
-                far: end,
+                block,
+                far_is_here,
                 mapped,
                 socket: theirs,
                 gateway: their_gateway,
@@ -202,12 +176,41 @@ impl<'a> Shell<'a> {
         drop(their_gateway);
         drop(theirs);
         let init = InitProcess::new(pid, socket, signals)?;
-        let ports = receive_devices(init.socket(), far.map(|(tun, _)| tun))?;
+        let ports = receive_devices(&init.socket, far.map(|(tun, _)| tun))?;
         let gateway = gateway
             .map(|gateway| GatewayFilter::open(gateway, &ports[1], block, name_server))
             .transpose()?;
         let depth = block.depth();
         Ok(Shell { init, ports, gateway, target: None, mtu: params.mtu, depth })
+    }
+
+    /// Creates a path in front of an interface of this network namespace, and the process of the
+    /// command. Both ends are devices in this namespace, to which the packets of the interface are
+    /// diverted (`netns::diversion`) later, until the command ends.
+    fn at_interface(name: &str, options: &'a Options, signals: &'a Signals) -> Result<Self> {
+        let target = Target::named(name)?;
+        let ports = [make_bare("near")?, make_bare("far")?];
+        for port in &ports {
+            configure_bare(port, target.mtu)?;
+        }
+        let [socket, theirs] = socket_pair().map_err(|error| failed("a socket", &error))?;
+        let namespaces = libc::CLONE_NEWPID | libc::CLONE_NEWNS;
+        let Some(pid) = fork_into(namespaces).map_err(|error| no_namespaces(&error))? else {
+            let near = ports[0].name.clone();
+            drop((target, ports, socket));
+            settle(None, false).unwrap_or_else(|error| give_up(&theirs, &error));
+            if send(theirs.as_fd(), &[READY], None).is_err() {
+                exit(1);
+            }
+            let command =
+                |_: &[u8]| start(&options.command, &options.environment, None, signals, false);
+            serve(&theirs, None, &[], command, || files::dropped(&near))
+        };
+        drop(theirs);
+        let init = InitProcess::new(pid, socket, signals)?;
+        next_report(&init.socket, "command")?;
+        let mtu = Bytes::new(u64::from(target.mtu));
+        Ok(Shell { init, ports, gateway: None, target: Some(target), mtu, depth: 0 })
     }
 
     /// Starts the command, and emulates until it ends.
@@ -221,27 +224,17 @@ impl<'a> Shell<'a> {
         let Shell { init, ports, gateway, target, .. } = self;
         let links = [options.down.clone(), options.up.clone()];
         let mut tasks = ProcessTasks::new(init, &path, links, params.drain, params)?;
-        let until = options.until.map_or(Time::MAX, |span| Time::ZERO + span);
-        tasks.until = until;
-        let mut remarks = prioritise(params);
+        tasks.until = options.until.map_or(Time::MAX, |span| Time::ZERO + span);
         // New namespaces have no firewall rules.
         let is_here = ports[1].name != devices::GATEWAY_PORT && target.is_none();
         tasks.diversion = target.map(|it| it.divert(&ports[0], &ports[1])).transpose()?;
-        let pace = Live::calibrate(params.precision);
-        let before = processor();
-        tasks.init.start(&[])?;
-        let mut live = Live::new(path, ports.into(), pace, Clock::start());
-        live.writer.gateway = gateway;
-        let end = live.run(&mut tasks).map_err(|error| failed("waiting", &error))?;
-        let links_ended = until != Time::MAX && tasks.until == Time::MAX;
-        let (status, overrun) = tasks.init.end(Duration::ZERO)?;
-        let status = if links_ended { 0 } else { status };
-        live.writer.overrun = overrun + files::dropped(live.writer.name_of(FAR_PORT));
-        let busy = Span::from_nanos(processor() - before);
-        unset_real_time();
-        remarks.extend(live.writer.remarks());
-        remarks.extend(unanswered(&live.path).filter(|_| is_here));
-        Ok(to_result(live, end, status, busy, flows, params, remarks))
+        let far = ports[1].name.clone();
+        let ports = ports.into();
+        let mut emulated = emulate(path, ports, (gateway, None), tasks, Duration::ZERO, params)?;
+        let live = &mut emulated.live;
+        live.writer.overrun += files::dropped(&far);
+        emulated.remarks.extend(unanswered(&live.path).filter(|_| is_here));
+        Ok(to_result(emulated, flows, params))
     }
 }
 

@@ -1,10 +1,10 @@
-//! TUN devices, and configuration of network interfaces by `ioctl`.
+//! TUN devices, and configuration of network interfaces.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::mem::zeroed;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
@@ -116,96 +116,95 @@ fn request(name: &str) -> libc::ifreq {
     request
 }
 
-/// `in6_ifreq` of Linux's `ipv6.h`.
-#[repr(C)]
-struct AddressRequest6 {
-    address: libc::in6_addr,
-    prefix: u32,
-    index: libc::c_int,
-}
-
-/// `in6_rtmsg` of Linux's `ipv6_route.h`.
-#[repr(C)]
-struct RouteRequest6 {
-    destination: libc::in6_addr,
-    source: libc::in6_addr,
-    gateway: libc::in6_addr,
-    kind: u32,
-    destination_bits: u16,
-    source_bits: u16,
-    metric: u32,
-    info: libc::c_ulong,
-    flags: u32,
-    index: libc::c_int,
-}
-
-/// Configures an interface in this process' network namespace.
+/// Configures an interface in this process' network namespace, by netlink: `ioctl` restricts some
+/// settings to real root.
 pub struct Interface {
     name: String,
-    v4: OwnedFd,
-    v6: Option<OwnedFd>,
+    /// Interface index.
+    pub index: libc::c_int,
 }
 
 impl Interface {
     /// Returns the interface of this name.
     pub fn named(name: &str) -> io::Result<Self> {
-        let socket = |family| open_socket(family, libc::SOCK_DGRAM, 0);
-        let v6 = socket(libc::AF_INET6).ok();
-        Ok(Interface { name: name.to_string(), v4: socket(libc::AF_INET)?, v6 })
+        let text = CString::new(name)?;
+        // SAFETY: the name ends with a zero.
+        match unsafe { libc::if_nametoindex(text.as_ptr()) } {
+            0 => Err(io::Error::last_os_error()),
+            index => Ok(Interface { name: name.to_string(), index: index as libc::c_int }),
+        }
     }
 
-    fn call<T>(socket: &OwnedFd, number: libc::Ioctl, request: &T) -> io::Result<()> {
-        let number = number as _;
-        // SAFETY: each caller passes the type that belongs to the request number.
-        check(unsafe { libc::ioctl(socket.as_raw_fd(), number, request as *const T) }).map(drop)
-    }
-
-    fn set(&self, number: libc::Ioctl, change: impl FnOnce(&mut libc::ifreq)) -> io::Result<()> {
-        let mut request = request(&self.name);
-        change(&mut request);
-        Self::call(&self.v4, number, &request)
-    }
-
-    /// Sets the MTU, and the queue length in packets. (Uses netlink: `ioctl` restricts the second
-    /// to real root.)
-    pub fn set_sizes(&self, mtu: u32, queue: u32) -> io::Result<()> {
-        let index = self.index()?;
-        let mut body = vec![0; 4]; // `ifinfomsg`: family, type
-        body.extend(index.to_ne_bytes());
-        body.extend([0; 8]); // flags, which of them change: none
-        body.extend(attribute(libc::IFLA_MTU, mtu));
-        body.extend(attribute(libc::IFLA_TXQLEN, queue));
+    /// Changes flags or attributes of the interface; flags other than `flags` are cleared if there
+    /// are any.
+    fn change(&self, flags: libc::c_int, attributes: &[Vec<u8>]) -> io::Result<()> {
+        // `ifinfomsg`: family, type, index, flags, and which of them change (0: all that are given).
+        let numbers = [0, self.index, flags, 0].map(libc::c_int::to_ne_bytes);
+        let body = [numbers.concat(), attributes.concat()].concat();
         ask_netlink(libc::RTM_NEWLINK, 0, &body)
+    }
+
+    /// Sets the MTU, and the queue length in packets.
+    pub fn set_sizes(&self, mtu: u32, queue: u32) -> io::Result<()> {
+        let sizes = [(libc::IFLA_MTU, mtu), (libc::IFLA_TXQLEN, queue)];
+        self.change(0, &sizes.map(|(kind, size)| attribute(kind, &size.to_ne_bytes())))
+    }
+
+    /// Activates the interface.
+    pub fn set_up(&self) -> io::Result<()> {
+        self.change(libc::IFF_UP | libc::IFF_RUNNING, &[])
+    }
+
+    /// Adds an address; the kernel adds the route to its prefix.
+    pub fn add(&self, address: IpAddr, bits: u32) -> io::Result<()> {
+        let (family, octets) = raw_address(address);
+        // `ifaddrmsg`: family, prefix length, flags, scope, index.
+        let head = [&[family, bits as u8, 0, 0], &self.index.to_ne_bytes()[..]].concat();
+        let both = [libc::IFA_LOCAL, libc::IFA_ADDRESS].map(|kind| attribute(kind, &octets));
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        ask_netlink(libc::RTM_NEWADDR, flags, &[head, both.concat()].concat())
+    }
+
+    /// Routes packets to this prefix through the interface; 0 bits: the default route.
+    pub fn route(&self, to: IpAddr, bits: u8) -> io::Result<()> {
+        // The metric that `ioctl` gives to routes of IPv6.
+        let metric = to.is_ipv6().then_some(1);
+        let scope = if to.is_ipv6() { libc::RT_SCOPE_UNIVERSE } else { libc::RT_SCOPE_LINK };
+        self.add_route(to, bits, [libc::RTPROT_BOOT, scope, libc::RTN_UNICAST], metric)
     }
 
     /// Makes every address without another route a local address, so that the machine accepts
     /// packets to it.
     pub fn own_all(&self) -> io::Result<()> {
-        let index = self.index()? as u32;
-        let own = |family: libc::c_int| {
-            // `rtmsg`: family, lengths, TOS, table, protocol, scope, type, flags.
-            let mut body = vec![family as u8, 0, 0, 0, libc::RT_TABLE_MAIN, libc::RTPROT_STATIC];
-            body.extend([libc::RT_SCOPE_HOST, libc::RTN_LOCAL, 0, 0, 0, 0]);
-            body.extend(attribute(libc::RTA_OIF, index));
-            let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
-            ask_netlink(libc::RTM_NEWROUTE, flags, &body)
-        };
-        own(libc::AF_INET)?;
+        let kind = [libc::RTPROT_STATIC, libc::RT_SCOPE_HOST, libc::RTN_LOCAL];
+        self.add_route(Ipv4Addr::UNSPECIFIED.into(), 0, kind, None)?;
         // Machines without IPv6 have no IPv6 here either.
-        let _ = own(libc::AF_INET6);
+        let _ = self.add_route(Ipv6Addr::UNSPECIFIED.into(), 0, kind, None);
         Ok(())
     }
 
-    /// Activates the interface.
-    pub fn set_up(&self) -> io::Result<()> {
-        let flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
-        self.set(libc::SIOCSIFFLAGS as _, |request| request.ifr_ifru.ifru_flags = flags)
+    /// Adds a route to the main table. `kind`: protocol, scope and type.
+    fn add_route(
+        &self,
+        to: IpAddr,
+        bits: u8,
+        [protocol, scope, kind]: [u8; 3],
+        metric: Option<u32>,
+    ) -> io::Result<()> {
+        let (family, octets) = raw_address(to);
+        // `rtmsg`: family, lengths, TOS, table, protocol, scope, type, flags.
+        let mut body = vec![family, bits, 0, 0, libc::RT_TABLE_MAIN, protocol, scope, kind];
+        body.extend([0; 4]);
+        body.extend(attribute(libc::RTA_DST, &octets));
+        body.extend(attribute(libc::RTA_OIF, &self.index.to_ne_bytes()));
+        let metric = metric.map(|metric| attribute(libc::RTA_PRIORITY, &metric.to_ne_bytes()));
+        body.extend(metric.into_iter().flatten());
+        ask_netlink(libc::RTM_NEWROUTE, libc::NLM_F_CREATE, &body)
     }
 
     /// Returns the hardware type (`ARPHRD_...`) and the hardware address.
     pub fn hardware(&self) -> io::Result<(u16, [u8; 6])> {
-        let mut request = request(&self.name);
-        self.ask(libc::SIOCGIFHWADDR as _, &mut request)?;
+        let request = self.ask(libc::SIOCGIFHWADDR as _)?;
         // SAFETY: the kernel has filled in a hardware address.
         let address = unsafe { request.ifr_ifru.ifru_hwaddr };
         let bytes = std::array::from_fn(|place| address.sa_data[place] as u8);
@@ -214,79 +213,32 @@ impl Interface {
 
     /// Returns the MTU.
     pub fn mtu(&self) -> io::Result<u32> {
-        let mut request = request(&self.name);
-        self.ask(libc::SIOCGIFMTU as _, &mut request)?;
+        let request = self.ask(libc::SIOCGIFMTU as _)?;
         // SAFETY: the kernel has filled in the MTU.
         Ok(unsafe { request.ifr_ifru.ifru_mtu } as u32)
     }
 
-    fn ask(&self, number: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+    fn ask(&self, number: libc::Ioctl) -> io::Result<libc::ifreq> {
+        let socket = open_socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
+        let mut request = request(&self.name);
         // SAFETY: the request is complete and outlives the call, which fills it in.
-        check(unsafe { libc::ioctl(self.v4.as_raw_fd(), number, request as *mut _) }).map(drop)
-    }
-
-    /// Returns the interface index.
-    pub fn index(&self) -> io::Result<libc::c_int> {
-        let name = CString::new(self.name.as_str())?;
-        // SAFETY: the name ends with a zero.
-        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-        if index == 0 { Err(io::Error::last_os_error()) } else { Ok(index as libc::c_int) }
-    }
-
-    /// Adds an IPv4 address; the kernel adds the route to its prefix.
-    pub fn add_v4(&self, address: Ipv4Addr, bits: u32) -> io::Result<()> {
-        let mask = Ipv4Addr::from(u32::MAX.checked_shl(32 - bits).unwrap_or(0));
-        self.set(libc::SIOCSIFADDR as _, |it| it.ifr_ifru.ifru_addr = socket_address(address))?;
-        self.set(libc::SIOCSIFNETMASK as _, |it| it.ifr_ifru.ifru_netmask = socket_address(mask))
-    }
-
-    /// Adds an IPv6 address, like [`add_v4`](Self::add_v4).
-    pub fn add_v6(&self, address: Ipv6Addr, bits: u32) -> io::Result<()> {
-        let address = libc::in6_addr { s6_addr: address.octets() };
-        let request = AddressRequest6 { address, prefix: bits, index: self.index()? };
-        Self::call(self.v6()?, libc::SIOCSIFADDR as _, &request)
-    }
-
-    /// Routes IPv4 packets to this prefix through the interface; 0 bits: the default route.
-    pub fn route_v4(&self, to: Ipv4Addr, bits: u32) -> io::Result<()> {
-        let name = CString::new(self.name.as_str())?;
-        let mask = Ipv4Addr::from(u32::MAX.checked_shl(32 - bits).unwrap_or(0));
-        let any = socket_address(Ipv4Addr::UNSPECIFIED);
-        // SAFETY: a zeroed route is valid.
-        let mut route: libc::rtentry = unsafe { zeroed() };
-        (route.rt_dst, route.rt_gateway) = (socket_address(to), any);
-        route.rt_genmask = socket_address(mask);
-        route.rt_flags = libc::RTF_UP;
-        route.rt_dev = name.as_ptr().cast_mut();
-        Self::call(&self.v4, libc::SIOCADDRT as _, &route)
-    }
-
-    /// Routes IPv6 packets to this prefix through the interface, like [`route_v4`](Self::route_v4).
-    pub fn route_v6(&self, to: Ipv6Addr, bits: u16) -> io::Result<()> {
-        let any = libc::in6_addr { s6_addr: [0; 16] };
-        let request = RouteRequest6 {
-            destination: libc::in6_addr { s6_addr: to.octets() },
-            source: any,
-            gateway: any,
-            kind: 0,
-            destination_bits: bits,
-            source_bits: 0,
-            metric: 1,
-            info: 0,
-            flags: u32::from(libc::RTF_UP),
-            index: self.index()?,
-        };
-        Self::call(self.v6()?, libc::SIOCADDRT as _, &request)
-    }
-
-    fn v6(&self) -> io::Result<&OwnedFd> {
-        self.v6.as_ref().ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
+        check(unsafe { libc::ioctl(socket.as_raw_fd(), number, &mut request) })?;
+        Ok(request)
     }
 }
 
-/// Encodes a numeric attribute of a netlink message.
-fn attribute(kind: libc::c_ushort, value: u32) -> Vec<u8> {
-    [&8u16.to_ne_bytes()[..], &kind.to_ne_bytes(), &value.to_ne_bytes()].concat()
+/// Returns the family and the bytes of an address.
+fn raw_address(address: IpAddr) -> (u8, Vec<u8>) {
+    match address {
+        IpAddr::V4(address) => (libc::AF_INET as u8, address.octets().to_vec()),
+        IpAddr::V6(address) => (libc::AF_INET6 as u8, address.octets().to_vec()),
+    }
+}
+
+/// Encodes an attribute of a netlink message, whose length is a multiple of 4.
+fn attribute(kind: libc::c_ushort, value: &[u8]) -> Vec<u8> {
+    let length = 4 + value.len() as u16;
+    [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat()
 }
 
 /// Sends a request for a change to the kernel, and reads the answer.
@@ -308,16 +260,6 @@ fn ask_netlink(kind: libc::c_ushort, flags: libc::c_int, body: &[u8]) -> io::Res
         Some(0) => Ok(()),
         Some(error) => Err(io::Error::from_raw_os_error(-error)),
         None => Err(io::ErrorKind::UnexpectedEof.into()),
-    }
-}
-
-fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
-    // SAFETY: a zeroed address is valid, and both structs have the same size.
-    unsafe {
-        let mut v4: libc::sockaddr_in = zeroed();
-        v4.sin_family = libc::AF_INET as _;
-        v4.sin_addr.s_addr = u32::from(address).to_be();
-        std::mem::transmute::<libc::sockaddr_in, libc::sockaddr>(v4)
     }
 }
 

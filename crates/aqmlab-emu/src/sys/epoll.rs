@@ -55,6 +55,16 @@ impl Epoll {
     }
 }
 
+/// Returns the number of a descriptor: its kind, and its number in that kind.
+pub fn token(kind: u32, number: u32) -> u64 {
+    u64::from(kind) << 32 | u64::from(number)
+}
+
+/// Returns the kind and the number of a token.
+pub fn parts(token: u64) -> (u32, u32) {
+    ((token >> 32) as u32, token as u32)
+}
+
 /// Makes reads and writes of a descriptor fail instead of blocking.
 pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the arguments are numbers.

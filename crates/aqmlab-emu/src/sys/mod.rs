@@ -14,6 +14,13 @@ pub mod time;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+use aqmlab_core::Error;
+
+/// Returns an error for a failed operation of the kernel.
+pub(crate) fn failed(what: &str, error: &io::Error) -> Error {
+    Error::new(format!("{what}: {error}"))
+}
+
 /// Converts the result of a call that returns -1 and sets `errno` on failure.
 pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }

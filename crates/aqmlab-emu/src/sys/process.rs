@@ -1,9 +1,8 @@
 //! Processes, namespaces, signals.
 
-use std::ffi::{CString, OsString, c_char};
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 
 use super::{check, owned};
 
@@ -235,12 +234,11 @@ impl Child {
             .map(owned)
     }
 
-    /// Kills the child unless it has ended. Returns how it ended.
-    pub fn end(mut self) -> io::Result<Ended> {
+    /// Kills the child unless it has ended. Returns its exit status.
+    pub fn end(mut self) -> io::Result<i32> {
         self.signal(libc::SIGKILL);
         let pid = self.pid.take().expect("it ends once");
-        let (_, ended) = wait_for(pid, 0)?.expect("it waits for the end");
-        Ok(ended)
+        Ok(wait_for(pid, 0)?.expect("it waits for the end").1)
     }
 }
 
@@ -253,32 +251,13 @@ impl Drop for Child {
     }
 }
 
-/// Result of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Exit status.
-    Status(i32),
-    /// Signal that killed the process.
-    Signal(i32),
+/// Reaps an ended child: its exit status by the shell's conventions. `None` if none has ended.
+pub fn reap() -> io::Result<Option<(Pid, i32)>> {
+    wait_for(-1, libc::WNOHANG)
 }
 
-impl Ended {
-    /// Returns the exit status by the shell's conventions.
-    pub fn status(self) -> i32 {
-        match self {
-            Ended::Status(status) => status,
-            Ended::Signal(signal) => 128 + signal,
-        }
-    }
-}
-
-/// Reaps an ended child; `None` if none has ended. `pid` -1: any child.
-pub fn reap(pid: Pid) -> io::Result<Option<(Pid, Ended)>> {
-    wait_for(pid, libc::WNOHANG)
-}
-
-/// Waits for the end of a child, unless the options forbid that.
-fn wait_for(pid: Pid, options: libc::c_int) -> io::Result<Option<(Pid, Ended)>> {
+/// Waits for the end of a child (-1: any), unless the options forbid that.
+fn wait_for(pid: Pid, options: libc::c_int) -> io::Result<Option<(Pid, i32)>> {
     loop {
         let mut status = 0;
         // SAFETY: the status has room for the result.
@@ -286,11 +265,11 @@ fn wait_for(pid: Pid, options: libc::c_int) -> io::Result<Option<(Pid, Ended)>> 
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             other => other?,
         };
-        let ended = match libc::WIFSIGNALED(status) {
-            true => Ended::Signal(libc::WTERMSIG(status)),
-            false => Ended::Status(libc::WEXITSTATUS(status)),
+        let status = match libc::WIFSIGNALED(status) {
+            true => 128 + libc::WTERMSIG(status),
+            false => libc::WEXITSTATUS(status),
         };
-        return Ok((pid != 0).then_some((pid, ended)));
+        return Ok((pid != 0).then_some((pid, status)));
     }
 }
 
@@ -298,37 +277,6 @@ fn wait_for(pid: Pid, options: libc::c_int) -> io::Result<Option<(Pid, Ended)>> 
 pub fn kill(pid: Pid, signal: i32) {
     // SAFETY: the arguments are numbers.
     unsafe { libc::kill(pid, signal) };
-}
-
-/// Program with arguments and environment, ready to be started.
-pub struct Program {
-    words: Vec<CString>,
-    environment: Vec<CString>,
-}
-
-impl Program {
-    /// Creates a program, which is searched in the `PATH` of this process.
-    pub fn new(words: &[OsString], environment: &[(OsString, OsString)]) -> io::Result<Self> {
-        let text = |bytes: Vec<u8>| CString::new(bytes).map_err(io::Error::from);
-        let words = words.iter().map(|word| text(word.as_bytes().to_vec()));
-        let pair = |(key, value): &(OsString, OsString)| {
-            text([key.as_bytes(), b"=", value.as_bytes()].concat())
-        };
-        let environment = environment.iter().map(pair).collect::<io::Result<_>>()?;
-        Ok(Program { words: words.collect::<io::Result<_>>()?, environment })
-    }
-
-    /// Replaces this process by the program; returns only on failure.
-    pub fn execute(&self) -> io::Error {
-        let pointers = |texts: &[CString]| {
-            let ends = texts.iter().map(|text| text.as_ptr());
-            ends.chain([std::ptr::null()]).collect::<Vec<*const c_char>>()
-        };
-        let (words, environment) = (pointers(&self.words), pointers(&self.environment));
-        // SAFETY: both lists are null-terminated, and outlive the call.
-        unsafe { libc::execvpe(words[0], words.as_ptr(), environment.as_ptr()) };
-        io::Error::last_os_error()
-    }
 }
 
 /// Foreground process group of the terminal, if there is a terminal. On drop it is in the

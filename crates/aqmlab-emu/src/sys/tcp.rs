@@ -4,7 +4,6 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use super::check;
 use super::socket::{get, set};
 
 /// Counters of a connection from `tcp_info` (Linux's `tcp.h`).
@@ -44,21 +43,14 @@ pub fn info(socket: &impl AsRawFd) -> io::Result<Info> {
 /// opening the connection: a later change keeps the previous control's settings, such as BBR's
 /// pacing.
 pub fn set_control(socket: &impl AsRawFd, name: &CStr) -> io::Result<()> {
-    let size = name.count_bytes() as libc::socklen_t;
-    // SAFETY: the name outlives the call.
-    check(unsafe {
-        let name = name.as_ptr().cast();
-        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, name, size)
-    })
-    .map(drop)
+    // `TCP_CA_NAME_MAX`, zeros at the end included.
+    let mut bytes = [0u8; 16];
+    let most = bytes.len() - 1;
+    bytes[..most].iter_mut().zip(name.to_bytes()).for_each(|(to, from)| *to = *from);
+    set(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, bytes)
 }
 
 /// Limits the unsent bytes that the kernel buffers for a connection.
 pub fn set_unsent(socket: &impl AsRawFd, bytes: u32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes as i32)
-}
-
-/// Sets the service class of a socket's packets.
-pub fn set_class(socket: &impl AsRawFd, dscp: u8) -> io::Result<()> {
-    set(socket, libc::IPPROTO_IP, libc::IP_TOS, i32::from(dscp) << 2)
 }

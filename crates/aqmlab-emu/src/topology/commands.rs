@@ -7,15 +7,14 @@ use aqmlab_core::Result;
 use aqmlab_sim::Scenario;
 
 use super::{Hosts, Job, RunTimes};
-use crate::errors::failed;
 use crate::netns::init::start;
 use crate::observe::Recordings;
 use crate::params::EmulatorParams;
 use crate::report::Outcome;
 use crate::routing::Topology;
 use crate::shell::is_interactive;
-use crate::sys::files;
 use crate::sys::process::{Foreground, Pid, Signals, is_foreground, lead_foreground};
+use crate::sys::{failed, files};
 
 /// File with the names of hosts.
 const HOSTS: &str = "/etc/hosts";

@@ -10,17 +10,16 @@
 mod commands;
 
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use aqmlab_core::{Error, Result, Span, Time};
 use aqmlab_sim::Scenario;
 
 pub use self::commands::{Commands, run as run_commands};
 use crate::addresses::Block;
-use crate::background_tasks::{HANDLED, InitProcess, ProcessTasks, prioritise};
+use crate::background_tasks::{HANDLED, InitProcess, ProcessTasks};
 use crate::changes;
-use crate::errors::failed;
-use crate::live::{BackgroundTasks, Clock, Live};
+use crate::live::emulate;
 use crate::netns::broker::Broker;
 use crate::netns::devices::{NAME, configure_near, make_near};
 use crate::netns::init::{NEAR, READY, serve};
@@ -35,8 +34,7 @@ use crate::report::{Outcome, to_result};
 use crate::routing::{Router, Topology};
 use crate::sys::device::Tun;
 use crate::sys::process::{Pid, Signals, enter, fork_into};
-use crate::sys::time::{processor, unset_real_time};
-use crate::sys::{files, send, socket_pair};
+use crate::sys::{failed, files, send, socket_pair};
 
 /// Hosts, for the process that starts programs in them.
 pub struct Hosts {
@@ -109,7 +107,7 @@ pub fn run(
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let blocks = blocks(topology.hosts)?;
     let init = open(&blocks, job, params, &signals)?;
-    let ports = receive_ports(init.socket())?;
+    let ports = receive_ports(&init.socket)?;
     let routes: Vec<Route> = topology
         .ways
         .iter()
@@ -121,46 +119,15 @@ pub fn run(
     path.set_tap(tap);
     // Links with a fixed end stop then.
     let drain = if times.end == Time::MAX { params.drain } else { Span::ZERO };
-    let tasks = ProcessTasks::new(init, &path, Default::default(), drain, params)?;
-    let remarks = prioritise(params);
-    let pace = Live::calibrate(params.precision);
-    let before = processor();
-    let clock = Clock::start();
-    tasks.init.start(&clock.zero().to_le_bytes())?;
+    let mut tasks = ProcessTasks::new(init, &path, Default::default(), drain, params)?;
+    tasks.end = times.end;
     // Without a warm-up no event is needed.
-    let warmup = if times.warmup > Time::ZERO { times.warmup } else { Time::MAX };
-    let mut timed = Timed { tasks, times: RunTimes { warmup, ..times } };
-    let mut live = Live::new(path, ports, pace, clock);
-    live.router = Some(Router::new(topology));
-    let end = live.run(&mut timed).map_err(|error| failed("waiting", &error))?;
+    tasks.warmup = if times.warmup > Time::ZERO { times.warmup } else { Time::MAX };
+    let router = Router::new(topology);
     // The job may still write results.
-    let (status, overrun) = timed.tasks.init.end(PATIENCE)?;
-    live.writer.overrun = overrun;
-    let busy = Span::from_nanos(processor() - before);
-    unset_real_time();
-    Ok(to_result(live, end.min(times.end), status, busy, &scenario.flows, params, remarks))
-}
-
-/// Handles the child process, the end and the warm-up.
-struct Timed<'a> {
-    tasks: ProcessTasks<'a>,
-    times: RunTimes,
-}
-
-impl BackgroundTasks for Timed<'_> {
-    fn watched(&self) -> [BorrowedFd<'_>; 2] {
-        self.tasks.watched()
-    }
-    fn attend(&mut self, now: Time, path: &mut DataPath) -> bool {
-        if now >= self.times.warmup {
-            self.times.warmup = Time::MAX;
-            path.end_warmup(now);
-        }
-        now < self.times.end && self.tasks.attend(now, path)
-    }
-    fn deadline(&self) -> Time {
-        self.tasks.deadline().min(self.times.end).min(self.times.warmup)
-    }
+    let mut emulated = emulate(path, ports, (None, Some(router)), tasks, PATIENCE, params)?;
+    emulated.end = emulated.end.min(times.end);
+    Ok(to_result(emulated, &scenario.flows, params))
 }
 
 /// Returns the address blocks of the hosts.
@@ -217,7 +184,7 @@ fn make_hosts(
     for block in blocks {
         new_network()?;
         let tun = make_near()?;
-        configure_near(&tun, block, mtu)?;
+        configure_near(&tun, block, mtu, false)?;
         if mapped.is_some() && !keeps {
             allow_pings();
             brokers.push(Broker::here()?);

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use aqmlab_core::{Span, Time};
+use aqmlab_sim::GroupResult;
 use aqmlab_sim::endpoints::Direction;
 use aqmlab_sim::endpoints::datagrams::DatagramSummary;
 use aqmlab_sim::network::probe::TimeSummary;
 use aqmlab_sim::workload::quantities::Quantity;
 
-use super::flow_stats::{Connection, Datagrams, FlowStats, Group, Played};
+use super::flow_stats::{Connection, Datagrams, FlowStats};
 use crate::sys::tcp::Info;
 
 /// Values that are encoded as bytes.
@@ -67,13 +68,12 @@ numbers! {
 }
 
 fields! {
-    FlowStats { groups, connections, datagrams, warmup, members_done, failures; awaited }
-    Group { played, kernel, members }
+    FlowStats { groups, members, connections, datagrams, warmup, members_done, failures; awaited }
+    GroupResult { started, completed, bytes, times, values; traffic, stack }
     Connection { group, index, direction, start, finish, size, info, before; stream }
     Info { rtt, retransmits, bytes_acked, data_segments, timeouts }
     Datagrams { group, index, direction, start, summary; sent, sent_bytes, before, sink }
     DatagramSummary { sent, sent_bytes, received, received_bytes, delay, jitter }
-    Played { started, completed, bytes, times, scores }
     TimeSummary { count, mean, quantiles, min, max, buckets }
     Quantity { name, direction }
 }

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use aqmlab_core::{Ecn, Span, Time};
 use aqmlab_sim::endpoints::datagrams::{DatagramSink, DatagramSummary, Sent};
 use aqmlab_sim::endpoints::{Direction, Endpoint, Incoming};
-use aqmlab_sim::network::probe::TimeSummary;
-use aqmlab_sim::workload::quantities::Quantity;
 use aqmlab_sim::{FlowResult, GroupResult, Traffic};
 use aqmlab_tcp::Stats;
 
@@ -56,32 +54,13 @@ pub struct Datagrams {
     pub(super) summary: DatagramSummary,
 }
 
-/// Counts, times and scores of a group's applications.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Played {
-    /// Flows, requests or other items counted by the workload.
-    pub started: u64,
-    pub completed: u64,
-    pub bytes: u64,
-    pub times: Vec<(Quantity, TimeSummary)>,
-    pub scores: Vec<(Quantity, f64)>,
-}
-
-/// Results of a group.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Group {
-    /// Results of its applications.
-    pub played: Played,
-    /// Counters by [`KERNEL`].
-    pub kernel: [u64; KERNEL.len()],
-    /// Number of flows.
-    pub(super) members: u64,
-}
-
 /// Statistics of all flows and groups.
 #[derive(Default)]
 pub struct FlowStats {
-    pub groups: Vec<Group>,
+    /// Results of the applications, by group.
+    pub groups: Vec<GroupResult>,
+    /// Number of flows, by group.
+    pub(super) members: Vec<u64>,
     pub(super) connections: Vec<Connection>,
     pub(super) datagrams: Vec<Datagrams>,
     /// Time of the end of the warm-up.
@@ -97,7 +76,8 @@ pub struct FlowStats {
 impl FlowStats {
     pub fn new(groups: usize) -> Self {
         FlowStats {
-            groups: vec![Group::default(); groups],
+            groups: vec![GroupResult::default(); groups],
+            members: vec![0; groups],
             members_done: vec![0; groups],
             ..FlowStats::default()
         }
@@ -105,9 +85,8 @@ impl FlowStats {
 
     /// Returns the index of the next flow in its group.
     fn next_index(&mut self, group: usize) -> u64 {
-        let group = &mut self.groups[group];
-        group.members += 1;
-        group.members - 1
+        self.members[group] += 1;
+        self.members[group] - 1
     }
 
     /// Records an opened connection. Returns its number.
@@ -206,10 +185,10 @@ impl FlowStats {
         connections.chain(self.datagrams.iter().map(|each| each.result(self.warmup, end))).collect()
     }
 
-    /// Returns the results of the groups.
-    pub fn group_results(&self) -> Vec<GroupResult> {
+    /// Returns the results of the groups, with those of their flows.
+    pub fn group_results(self) -> Vec<GroupResult> {
         let flows = self.flow_results(Time::ZERO);
-        let result = |(number, group): (usize, &Group)| {
+        let result = |(number, group): (usize, GroupResult)| {
             let own = flows.iter().filter(|flow| flow.group as usize == number);
             let traffic = |direction| {
                 let mut own = own.clone().filter(|flow| flow.direction == direction).peekable();
@@ -217,21 +196,11 @@ impl FlowStats {
                 let delivered_bytes = own.map(|flow| flow.delivered).sum();
                 is_known.then(|| Traffic { delivered_bytes, ..Traffic::default() })
             };
-            let played = group.played.clone();
             let has_tcp = self.connections.iter().any(|each| each.group == number as u64);
-            let kernel = KERNEL.iter().zip(group.kernel);
-            let kernel = kernel.map(|((_, name), n)| (Quantity::of(name), n as f64));
-            GroupResult {
-                started: played.started,
-                completed: played.completed,
-                bytes: played.bytes,
-                traffic: Direction::ALL.map(traffic),
-                stack: has_tcp.then_some(STACK),
-                times: played.times,
-                values: played.scores.into_iter().chain(kernel).collect(),
-            }
+            let stack = has_tcp.then_some(STACK);
+            GroupResult { traffic: Direction::ALL.map(traffic), stack, ..group }
         };
-        self.groups.iter().enumerate().map(result).collect()
+        self.groups.into_iter().enumerate().map(result).collect()
     }
 }
 
@@ -324,6 +293,7 @@ impl Datagrams {
 #[cfg(test)]
 mod tests {
     use aqmlab_sim::network::probe::TimeHistogram;
+    use aqmlab_sim::workload::quantities::Quantity;
 
     use super::super::encoded::Encoded;
     use super::*;
@@ -331,18 +301,18 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let mut stats = FlowStats::new(2);
-        stats.groups[1].kernel[2] = 7;
         let mut times = TimeHistogram::new();
         times.note(Span::from_millis(8));
-        stats.groups[0].played = Played {
+        stats.groups[0] = GroupResult {
             started: 3,
             completed: 2,
             bytes: 9,
             times: vec![(Quantity::delay(Direction::Forward), times.summary())],
-            scores: vec![
+            values: vec![
                 (Quantity::of("rpm"), 900.0),
                 (Quantity { name: "mos", direction: Some(Direction::Backward) }, 4.5),
             ],
+            ..GroupResult::default()
         };
         let flow = stats.open_datagrams(1, Direction::Backward, Time::from_nanos(5));
         stats.datagram_sent(flow, 100);

@@ -35,13 +35,12 @@ use aqmlab_tcp::TcpParams;
 use self::encoded::Encoded;
 use self::flow_stats::FlowStats;
 use self::play::Stage;
-use crate::errors::failed;
 use crate::observe::Recordings;
 use crate::params::EmulatorParams;
 use crate::report::Outcome;
 use crate::routing::{Topology, Way};
-use crate::sys::files;
 use crate::sys::process::{Pid, Signals, exit, fork_into};
+use crate::sys::{failed, files};
 use crate::topology::{self, Hosts, Job, RunTimes};
 
 /// Runs the workloads of `scenario` over its links in real time, for its duration, and records the
@@ -74,11 +73,11 @@ pub fn run(
     }
     let stats = FlowStats::decode(&mut &bytes[..]);
     outcome.result.replication = replication;
-    enter(&mut outcome.result, &stats);
     if let Some(first) = stats.failures.first() {
         let more = stats.failures.len() - 1;
         outcome.remarks.push(format!("a connection failed: {first} ({more} more like it)"));
     }
+    enter(&mut outcome.result, stats);
     Ok(outcome)
 }
 
@@ -105,16 +104,12 @@ pub fn controls(scenario: &Scenario) -> Result<Vec<CString>> {
 }
 
 /// Enters flows and groups into the result, next to the emulator's own measurements.
-fn enter(result: &mut RunResult, stats: &FlowStats) {
+fn enter(result: &mut RunResult, stats: FlowStats) {
     result.flows = stats.flow_results(result.end);
     for (group, played) in result.groups.iter_mut().zip(stats.group_results()) {
-        group.stack = played.stack;
-        group.started = played.started;
-        group.completed = played.completed;
-        group.bytes = played.bytes;
-        group.traffic = played.traffic;
-        group.times.extend(played.times);
-        group.values.extend(played.values);
+        let own = std::mem::replace(group, played);
+        group.times.splice(0..0, own.times);
+        group.values.splice(0..0, own.values);
     }
 }
 

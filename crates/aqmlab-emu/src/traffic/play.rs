@@ -13,15 +13,15 @@ use std::time::Duration;
 use aqmlab_core::{Result, Stream, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::scenario::FlowGroup;
+use aqmlab_sim::workload::quantities::Quantity;
 use aqmlab_tcp::params::EcnMode;
 
 use super::encoded::Encoded;
 use super::flow_stats::{FlowStats, KERNEL};
 use super::host;
-use crate::errors::failed;
-use crate::sys::files;
 use crate::sys::process::enter;
 use crate::sys::time::{monotonic, set_exact_timers};
+use crate::sys::{failed, files};
 use crate::topology::Hosts;
 
 /// Port of every server.
@@ -45,10 +45,12 @@ pub struct Stage {
     zero: u64,
     /// End of the run.
     pub end: Time,
-    warmup: Time,
+    /// End of the warm-up.
+    pub warmup: Time,
     scenario: Scenario,
     replication: u64,
-    controls: Vec<CString>,
+    /// Kernel's congestion controls, by group.
+    pub controls: Vec<CString>,
     namespaces: Vec<File>,
     addresses: Vec<Ipv4Addr>,
     stats: Mutex<FlowStats>,
@@ -88,10 +90,6 @@ impl Stage {
     pub fn now(&self) -> Time {
         Time::from_nanos(monotonic().saturating_sub(self.zero))
     }
-    /// Returns the time at which the warm-up ends.
-    pub fn warmup(&self) -> Time {
-        self.warmup
-    }
     /// Returns whether the run is at its end.
     pub fn is_over(&self) -> bool {
         self.is_closing.load(Ordering::Relaxed) || self.now() >= self.end
@@ -103,10 +101,6 @@ impl Stage {
     /// Returns a group of flows.
     pub fn group(&self, group: usize) -> &FlowGroup {
         &self.scenario.flows[group]
-    }
-    /// Returns the kernel's congestion control of a group.
-    pub fn control(&self, group: usize) -> &CString {
-        &self.controls[group]
     }
     /// Returns the statistics so far.
     pub fn stats(&self) -> MutexGuard<'_, FlowStats> {
@@ -205,9 +199,11 @@ pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
             stats = wait(stats).expect("no thread panics").0;
             stats.close();
             for (group, seen) in stats.groups.iter_mut().enumerate() {
-                if stage.enter(group, End::Sender).is_ok() {
-                    seen.kernel = KERNEL.map(|(name, _)| files::tcp_count(name));
-                }
+                let is_there = stage.enter(group, End::Sender).is_ok();
+                seen.values.extend(KERNEL.map(|(counter, name)| {
+                    let count = if is_there { files::tcp_count(counter) } else { 0 };
+                    (Quantity::of(name), count as f64)
+                }));
             }
             let mut bytes = Vec::new();
             stats.encode(&mut bytes);

@@ -18,31 +18,20 @@ use super::objects::{PyAckSample, PyCongestionEvent, PyLostSegment, PySentSample
 use crate::custom::fault::{Abandonment, Fault, attached, deep_copy, show};
 use crate::custom::{Class, PyConfig};
 
-/// Notification methods of a control.
-#[derive(Clone, Copy)]
-enum Call {
-    Ack,
-    Congestion,
-    Undo,
-    Connected,
-    Idle,
-    Ssthresh,
-    Sent,
-    Lost,
-    RecoveryExit,
+aqmlab_aqm::named! {
+    /// Notification method of a control.
+    pub enum Call {
+        Ack = "on_ack",
+        Congestion = "on_congestion",
+        Undo = "on_undo",
+        Connected = "on_connected",
+        Idle = "on_idle",
+        Ssthresh = "set_ssthresh",
+        Sent = "on_sent",
+        Lost = "on_lost",
+        RecoveryExit = "on_recovery_exit",
+    }
 }
-
-const METHODS: [&str; 9] = [
-    "on_ack",
-    "on_congestion",
-    "on_undo",
-    "on_connected",
-    "on_idle",
-    "set_ssthresh",
-    "on_sent",
-    "on_lost",
-    "on_recovery_exit",
-];
 
 /// Last outputs of the object.
 #[derive(Clone, Copy)]
@@ -57,7 +46,7 @@ pub struct PyControl {
     class: Arc<Class>,
     object: Py<PyAny>,
     /// Methods, by [`Call`].
-    methods: [Option<Py<PyAny>>; METHODS.len()],
+    methods: [Option<Py<PyAny>>; Call::ALL.len()],
     observe: Option<Py<PyAny>>,
     has_ssthresh: bool,
     has_pacing_rate: bool,
@@ -108,9 +97,9 @@ impl PyControl {
         let optional = |name: &str| {
             class.has(name).then(|| object.getattr(name).map(Bound::unbind)).transpose()
         };
-        let mut methods = [const { None }; METHODS.len()];
-        for (place, name) in methods.iter_mut().zip(METHODS) {
-            *place = optional(name)?;
+        let mut methods = [const { None }; Call::ALL.len()];
+        for (place, call) in methods.iter_mut().zip(Call::ALL) {
+            *place = optional(call.name())?;
         }
         let says = |name: &str| -> Result<bool, Fault> {
             if !class.has(name) {
@@ -171,7 +160,7 @@ impl PyControl {
         self.answers = attached(|py| {
             let told = tell(py, method.bind(py)).map_err(Fault::Raised);
             told.and_then(|_| self.ask(py))
-                .map_err(|fault| fault.report(py, &self.class, METHODS[call as usize], self.now))
+                .map_err(|fault| fault.report(py, &self.class, call.name(), self.now))
         });
     }
 }

@@ -50,8 +50,8 @@ impl Stack for Broken {
         None
     }
     fn close(&mut self, _: Instant) {}
-    fn counts(&mut self) -> Counts {
-        Counts::default()
+    fn counts(&mut self) -> Stats {
+        Stats::default()
     }
     fn observe(&self, _: &mut dyn FnMut(&'static str, f64)) {}
 }

@@ -89,7 +89,7 @@ pub struct FlowResult {
 }
 
 /// Results of the applications of a group after the warm-up.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupResult {
     /// Number of flows or requests started.
     pub started: u64,

@@ -28,14 +28,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aqmlab_core::{Bytes, Stream, Time};
+use aqmlab_sim::GroupResult;
 use aqmlab_sim::endpoints::Dscp;
 use aqmlab_sim::workload::app::{Activity, App, Context, Direction, ENDLESS, Host, Make, Wanted};
 use aqmlab_sim::workload::quantities::worse_times_first;
 
-use super::flow_stats::Played;
 use super::play::{End, Stage};
-use crate::sys::epoll::{Epoll, raise_descriptors};
-use crate::sys::tcp::{set_class, set_control};
+use crate::sys::epoll::{Epoll, parts, raise_descriptors, token};
+use crate::sys::socket::set_traffic_class;
+use crate::sys::tcp::set_control;
 
 /// Limit of unsent bytes in the kernel, for connections whose writer may discard unsent data.
 pub const UNSENT: u32 = 16 << 10;
@@ -52,15 +53,11 @@ const DESCRIPTORS: u64 = 1 << 18;
 /// Interval of checks for the end of the run.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Kind of a descriptor event, stored above the number.
-const LISTENER: u64 = 0;
-const DATAGRAMS: u64 = 1;
-const CLIENT: u64 = 2;
-const SERVER: u64 = 3;
-
-fn token(kind: u64, number: usize) -> u64 {
-    kind << 32 | number as u64
-}
+/// Kinds of descriptors.
+const LISTENER: u32 = 0;
+const DATAGRAMS: u32 = 1;
+const CLIENT: u32 = 2;
+const SERVER: u32 = 3;
 
 struct Slot {
     app: Option<Box<dyn App>>,
@@ -109,6 +106,7 @@ struct HostConnection {
     flows: [Option<u32>; 2],
     /// True if the stream read by the client, or by the server, has ended.
     ended: [bool; 2],
+    /// DSCP and ECN field.
     class: u8,
 }
 
@@ -146,7 +144,7 @@ pub fn play(stage: &Arc<Stage>, group: usize, starts: Vec<Time>) -> io::Result<(
         let done = apps.run(starts);
         let played = apps.played();
         let mut stats = stage.stats();
-        stats.groups[group].played = played;
+        stats.groups[group] = played;
         stats.awaited -= 1;
         drop(stats);
         stage.tell();
@@ -160,10 +158,10 @@ impl Apps {
         raise_descriptors(DESCRIPTORS);
         let epoll = Epoll::new()?;
         let (mut listeners, mut receivers) = (Vec::new(), Vec::new());
-        for (number, end) in [End::Sender, End::Receiver].into_iter().enumerate() {
+        for (number, end) in [(0, End::Sender), (1, End::Receiver)] {
             stage.enter(group, end)?;
             let listener = TcpListener::bind(stage.address(group, end))?;
-            set_control(&listener, stage.control(group))?;
+            set_control(&listener, &stage.controls[group])?;
             listener.set_nonblocking(true)?;
             epoll.add(listener.as_fd(), token(LISTENER, number))?;
             let receiver = UdpSocket::bind(stage.address(group, end))?;
@@ -197,7 +195,7 @@ impl Apps {
     fn run(&mut self, starts: Vec<Time>) -> io::Result<()> {
         let mut starts: VecDeque<(Time, u64)> = starts.into_iter().zip(0..).collect();
         starts.make_contiguous().sort_unstable();
-        let mut warmup = Some(self.stage.warmup()).filter(|end| *end > Time::ZERO);
+        let mut warmup = Some(self.stage.warmup).filter(|end| *end > Time::ZERO);
         let mut found = Vec::new();
         while !self.stage.is_over() {
             let now = self.look();
@@ -224,8 +222,9 @@ impl Apps {
             found.append(&mut self.again);
             for event in found.drain(..) {
                 self.look();
-                let number = (event & 0xffff_ffff) as usize;
-                match event >> 32 {
+                let (kind, number) = parts(event);
+                let number = number as usize;
+                match kind {
                     LISTENER => self.accept(number)?,
                     DATAGRAMS => self.receive(number),
                     CLIENT => self.client(number),
@@ -265,7 +264,7 @@ impl Apps {
     }
 
     /// Returns the results of the applications.
-    fn played(&self) -> Played {
+    fn played(&self) -> GroupResult {
         let mut scores = self.activity.scores.clone();
         let apps = self.slots.iter().filter_map(|slot| slot.app.as_deref());
         apps.for_each(|app| scores.add(app, self.now));
@@ -273,12 +272,13 @@ impl Apps {
         let mut summaries: Vec<_> =
             times.iter().map(|(quantity, times)| (*quantity, times.summary())).collect();
         worse_times_first(&mut summaries);
-        Played {
+        GroupResult {
             started: *started,
             completed: *completed,
             bytes: *bytes,
             times: summaries,
-            scores: scores.means(),
+            values: scores.means(),
+            ..GroupResult::default()
         }
     }
 
@@ -364,8 +364,9 @@ impl Apps {
         }
     }
 
+    /// Returns the DSCP and ECN field of this service class, or of that of the group.
     fn class_of(&self, class: Option<Dscp>) -> u8 {
-        class.map_or(self.stage.group(self.group).params.class.0, |class| class.0)
+        class.unwrap_or(self.stage.group(self.group).params.class).0 << 2
     }
 
     fn add_flow(
@@ -493,7 +494,7 @@ impl Host for Apps {
             self.stage.enter(self.group, from)?;
             let socket = UdpSocket::bind((*self.stage.address(self.group, from).ip(), 0))?;
             socket.connect(self.stage.address(self.group, to))?;
-            set_class(&socket, self.class_of(class))?;
+            set_traffic_class(&socket, false, self.class_of(class))?;
             socket.set_nonblocking(true)?;
             Ok(socket)
         };

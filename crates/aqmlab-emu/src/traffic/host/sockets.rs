@@ -10,11 +10,11 @@ use aqmlab_sim::endpoints::datagrams::Sent;
 use aqmlab_sim::endpoints::{Direction, Dscp};
 
 use super::{
-    Apps, CHUNK, CLIENT, Carrier, DATAGRAMS, HEADERS, HostConnection, SERVER, TURN, UNSENT, token,
+    Apps, CHUNK, CLIENT, Carrier, DATAGRAMS, HEADERS, HostConnection, SERVER, TURN, UNSENT,
 };
-use crate::sys::epoll::set_nonblocking;
-use crate::sys::socket::begin_connection_as;
-use crate::sys::tcp::{set_class, set_control, set_unsent};
+use crate::sys::epoll::token;
+use crate::sys::socket::{begin_connection_as, set_traffic_class};
+use crate::sys::tcp::{set_control, set_unsent};
 use crate::traffic::play::End;
 
 /// Data to write.
@@ -26,14 +26,14 @@ impl Apps {
         let to = if opener == End::Sender { End::Receiver } else { End::Sender };
         self.stage.enter(self.group, opener)?;
         let address = SocketAddr::V4(self.stage.address(self.group, to));
-        let control = self.stage.control(self.group);
+        let control = &self.stage.controls[self.group];
         let client = begin_connection_as(&address, |socket| {
             set_control(socket, control)?;
-            set_class(socket, class)
+            set_traffic_class(socket, false, class)
         })?;
         client.set_nodelay(true)?;
         let number = self.connections.len();
-        self.epoll.add(client.as_fd(), token(CLIENT, number))?;
+        self.epoll.add(client.as_fd(), token(CLIENT, number as u32))?;
         let port = client.local_addr()?.port();
         self.unaccepted.insert((opener == End::Sender, port), number);
         let client = Some(Arc::new(client));
@@ -80,10 +80,10 @@ impl Apps {
             let is_sender = end == End::Receiver as usize;
             let Some(number) = self.unaccepted.remove(&(is_sender, from.port())) else { continue };
             stream.set_nodelay(true)?;
-            set_nonblocking(stream.as_fd())?;
+            stream.set_nonblocking(true)?;
             set_unsent(&stream, UNSENT)?;
-            set_class(&stream, self.connections[number].class)?;
-            self.epoll.add(stream.as_fd(), token(SERVER, number))?;
+            set_traffic_class(&stream, false, self.connections[number].class)?;
+            self.epoll.add(stream.as_fd(), token(SERVER, number as u32))?;
             let stream = Arc::new(stream);
             self.connections[number].server = Some(Arc::clone(&stream));
             if let Some(flow) = self.connections[number].flows[1] {
@@ -139,7 +139,9 @@ impl Apps {
         let mut turn = 0..TURN;
         while flow.written < flow.goal {
             if turn.next().is_none() {
-                return self.again.push(token(if by_client { CLIENT } else { SERVER }, carrier));
+                return self
+                    .again
+                    .push(token(if by_client { CLIENT } else { SERVER }, carrier as u32));
             }
             let most = (CHUNK as u64).min(flow.goal - flow.written) as usize;
             match (&**socket).write(&ZEROS[..most]) {
@@ -199,7 +201,7 @@ impl Apps {
                 Err(error) => return self.failed(&error),
             }
         }
-        self.again.push(token(if side == 0 { CLIENT } else { SERVER }, number));
+        self.again.push(token(if side == 0 { CLIENT } else { SERVER }, number as u32));
     }
 
     /// Reads datagrams that arrived at an end.
@@ -226,7 +228,7 @@ impl Apps {
                 self.tell(app, |app, cx| app.on_datagram(number as u32, sent, cx));
             }
         }
-        self.again.push(token(DATAGRAMS, end));
+        self.again.push(token(DATAGRAMS, end as u32));
     }
 
     /// Opens a connection whose client writes. Returns the flow number.
