@@ -239,8 +239,8 @@ impl CapturedConnection {
         let is_answer = sender == 1;
         let times = [timestamp(segment.sent_at), self.echo(segment.echo, other)];
         let flags = match (segment.syn, is_answer) {
-            (true, false) => SYN | opening_flags(transport),
-            (true, true) => SYN | ACK | answer_flags(transport),
+            (true, false) => SYN | opening_flags(transport, false),
+            (true, true) => SYN | ACK | opening_flags(transport, true),
             // RFC 9768, section 3.2.2.1: the first one reports the ECN field of the SYN-ACK.
             (false, false) if segment.seq == 0 && !segment.retransmission => {
                 ACK | self.echo_flags(side, transport, true)
@@ -281,7 +281,7 @@ impl CapturedConnection {
         let is_syn = ack.syn && sender == 1;
         let said = CapturedSide { said: *ack, ..*side };
         let flags = match is_syn {
-            true => SYN | answer_flags(transport),
+            true => SYN | opening_flags(transport, true),
             false => self.echo_flags(&said, transport, ack.syn),
         };
         let mut sack = [[0; 2]; aqmlab_tcp::SackBlocks::MAX];
@@ -347,20 +347,14 @@ impl CapturedSide {
     }
 }
 
-/// Returns the flags of a SYN: RFC 3168, section 6.1.1; RFC 9768, section 3.1.1.
-fn opening_flags(transport: &TcpParams) -> u16 {
-    match transport.ecn {
-        EcnMode::Off => 0,
-        EcnMode::Classic | EcnMode::Dctcp => ECE | CWR,
-        EcnMode::Accurate => AE | CWR | ECE,
-    }
-}
-
-/// Returns the flags of a SYN-ACK; with accurate ECN they report a SYN that was not ECN-capable.
-fn answer_flags(transport: &TcpParams) -> u16 {
-    match transport.ecn {
-        EcnMode::Off => 0,
-        EcnMode::Classic | EcnMode::Dctcp => ECE,
-        EcnMode::Accurate => CWR,
+/// Returns the ECN flags of a SYN or SYN-ACK (RFC 3168, section 6.1.1; RFC 9768, section 3.1.1). With
+/// accurate ECN, a SYN-ACK reports a SYN that was not ECN-capable.
+fn opening_flags(transport: &TcpParams, is_answer: bool) -> u16 {
+    match (transport.ecn, is_answer) {
+        (EcnMode::Off, _) => 0,
+        (EcnMode::Classic | EcnMode::Dctcp, false) => ECE | CWR,
+        (EcnMode::Classic | EcnMode::Dctcp, true) => ECE,
+        (EcnMode::Accurate, false) => AE | CWR | ECE,
+        (EcnMode::Accurate, true) => CWR,
     }
 }

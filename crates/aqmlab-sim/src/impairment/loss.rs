@@ -2,7 +2,8 @@
 
 use aqmlab_core::{Error, ParamType, Params, Result, Span, Stream, Time, Value, params};
 
-use super::{Draws, MAX_CORRELATION, entries};
+use super::{Draws, MAX_CORRELATION};
+use crate::rate::table_of;
 
 params! {
     /// Random events with the same probability for each packet.
@@ -53,7 +54,7 @@ impl ChanceParams {
     /// Returns a value that reads back as the same.
     pub(crate) fn to_value(&self) -> Value {
         match self.correlation > 0.0 {
-            true => entries(self),
+            true => table_of(self.entries()),
             false => self.chance.to_text().into(),
         }
     }
@@ -137,9 +138,9 @@ impl Loss {
     pub(crate) fn to_value(&self) -> Value {
         match self {
             Loss::Random(params) => params.to_value(),
-            Loss::GilbertElliott(params) => entries(params),
-            Loss::Listed(params) => entries(params),
-            Loss::Outages(params) => entries(params),
+            Loss::GilbertElliott(params) => table_of(params.entries()),
+            Loss::Listed(params) => table_of(params.entries()),
+            Loss::Outages(params) => table_of(params.entries()),
         }
     }
 }
@@ -256,7 +257,7 @@ impl LossState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impairment::autocorrelation;
+    use crate::rate::testing::autocorrelation;
 
     const COUNT: usize = 400_000;
 

@@ -9,7 +9,6 @@ use std::collections::{BinaryHeap, VecDeque};
 use aqmlab_core::{Packet, Span, Stream, Time};
 
 use super::Shared;
-use super::events::LinkEvent;
 use super::losses::Losses;
 use super::packet::{LossCause, PacketStore};
 use crate::impairment::{
@@ -73,7 +72,7 @@ impl FixedDelay {
     ) {
         let arrival = sent + self.delay;
         if self.packets.is_empty() {
-            shared.events.push(arrival, LinkEvent::Delivery(index));
+            shared.events.push(arrival, shared.delivery, index);
         }
         self.packets.push_back((arrival, packet));
     }
@@ -87,7 +86,9 @@ impl FixedDelay {
         debug_assert_eq!(shared.events.next().time(), arrival, "its delivery is the next event");
         match self.packets.front() {
             Some((time, _)) => shared.events.postpone(*time),
-            None => shared.events.pop(),
+            None => {
+                shared.events.pop();
+            }
         }
         Some(packet)
     }
@@ -111,7 +112,18 @@ impl Propagation {
                 reordering: _,
                 slot: None,
             } if duplicate.chance == 0.0 => Propagation::Fixed(FixedDelay::new(*delay)),
-            _ => Propagation::Impaired(Box::new(ImpairedPath::new(config.clone(), end, &stream))),
+            PropagationConfig { delay, jitter, loss, duplicate, reordering, slot } => {
+                let loss = loss.clone().map(|loss| LossState::new(loss, end, stream("outages")));
+                Propagation::Impaired(Box::new(ImpairedPath {
+                    loss,
+                    duplicate: ChanceState::new(duplicate),
+                    jitter: jitter.clone().map(JitterState::new),
+                    slot: slot.clone().map(SlotState::new),
+                    delay: delay.clone(),
+                    reordering: *reordering,
+                    ..ImpairedPath::new(Span::ZERO, VecDeque::new(), stream("way"))
+                }))
+            }
         }
     }
 
@@ -147,14 +159,8 @@ impl Propagation {
 
     /// Changes the delay of packets sent from now on; none overtakes another.
     pub fn set_delay(&mut self, to: Span, stream: Stream) {
-        match self {
-            Propagation::Fixed(path) if path.delay == to => {}
-            Propagation::Fixed(propagation) => {
-                let packets = std::mem::take(&mut propagation.packets);
-                *self =
-                    Propagation::Impaired(Box::new(ImpairedPath::of_fixed(packets, to, stream)));
-            }
-            Propagation::Impaired(path) => path.delay = DelayProcess::Constant(to),
+        if !matches!(self, Propagation::Fixed(path) if path.delay == to) {
+            self.vary(stream).delay = DelayProcess::Constant(to);
         }
     }
 
@@ -168,9 +174,8 @@ impl Propagation {
     /// impaired already.
     fn vary(&mut self, stream: Stream) -> &mut ImpairedPath {
         if let Propagation::Fixed(FixedDelay { delay, packets }) = self {
-            let packets = std::mem::take(packets);
-            *self =
-                Propagation::Impaired(Box::new(ImpairedPath::of_fixed(packets, *delay, stream)));
+            let path = ImpairedPath::new(*delay, std::mem::take(packets), stream);
+            *self = Propagation::Impaired(Box::new(path));
         }
         match self {
             Propagation::Impaired(path) => path,
@@ -280,29 +285,8 @@ pub(crate) struct ImpairedPath {
 }
 
 impl ImpairedPath {
-    fn new(config: PropagationConfig, end: Time, stream: &impl Fn(&str) -> Stream) -> Self {
-        ImpairedPath {
-            loss: config.loss.map(|loss| LossState::new(loss, end, stream("outages"))),
-            duplicate: ChanceState::new(&config.duplicate),
-            jitter: config.jitter.map(JitterState::new),
-            slot: config.slot.map(SlotState::new),
-            delay: config.delay,
-            reordering: config.reordering,
-            stream: stream("way"),
-            packets: BinaryHeap::new(),
-            pending: None,
-            latest: Time::ZERO,
-            entered: 0,
-            next_number: 0,
-            delivered: 0,
-            expected: 0,
-            counts: PropagationCounts::default(),
-            last: (Time::ZERO, PropagationCounts::default()),
-        }
-    }
-
-    /// Creates the path with packets in flight that had a constant delay.
-    fn of_fixed(packets: VecDeque<(Time, Packet)>, delay: Span, stream: Stream) -> Self {
+    /// Creates the path with packets in flight that had this constant delay.
+    fn new(delay: Span, packets: VecDeque<(Time, Packet)>, stream: Stream) -> Self {
         let number = packets.len() as u64;
         let in_flight = packets.into_iter().zip(0..);
         let in_flight =
@@ -378,7 +362,7 @@ impl ImpairedPath {
             && self.pending.is_none_or(|pending| first.arrival < pending)
         {
             self.pending = Some(first.arrival);
-            shared.events.push(first.arrival, LinkEvent::Delivery(index));
+            shared.events.push(first.arrival, shared.delivery, index);
         }
     }
 

@@ -86,21 +86,6 @@ fn measuring_changes_nothing_else() {
     assert!(delays.count >= 2 * 719, "{}", delays.count);
 }
 
-/// Little's law, exact once all have left: the integral of the backlog is the
-/// sum of the times in it, of those that were dropped there too (at once).
-#[test]
-fn the_mean_backlog_is_that_of_littles_law() {
-    let result = result(&[]);
-    for link in &result.links {
-        let waited = link.sojourn.mean * link.sojourn.count as f64;
-        let backlog = link.backlog_mean[0] * seconds(result.end);
-        assert!((backlog - waited).abs() < 1e-6 * waited.max(1.0), "{backlog} {waited}");
-    }
-    let down = &result.links[1];
-    let size = down.backlog_mean[1] / down.backlog_mean[0];
-    assert!((1400.0..=1500.0).contains(&size), "{size}");
-}
-
 #[test]
 fn intervals_between_losses_span_the_first_to_the_last() {
     let result = result(&[("record.level", "packets")]);

@@ -6,7 +6,7 @@ use crate::common::Settings;
 use crate::common::busy_link::{
     RATES, error, file, read_file, result, scenario, scenario_with, trace,
 };
-use aqmlab_sim::rate::{InputFile, Opportunities, RateProcess};
+use aqmlab_sim::rate::{InputFile, RateProcess};
 use aqmlab_sim::{LinkResult, Outside, RunResult, Scenario, run};
 use proptest::prelude::*;
 
@@ -151,33 +151,6 @@ fn bad_forms_are_refused() {
     assert!(both.contains("not when a medium is free"), "{both}");
 }
 
-#[test]
-fn a_saturated_trace_carries_its_capacity_to_the_byte() {
-    let trace = Opportunities::parse(trace().as_bytes(), "trace").unwrap();
-    assert_eq!((trace.total(), trace.period()), (1001, 2000));
-    let result = result(&[("links.down.rate", "{ trace = 'some.trace' }")]);
-    let link = queue(&result);
-    // From the moment at which the queue is never empty again, packets that
-    // leave and capacity differ by less than a packet at either end.
-    let empty_until = 3.0;
-    let carried = |from: f64, to: f64| {
-        let departures = link.packets.iter().filter(|packet| packet.dropped.is_none());
-        departures
-            .filter(|packet| (from..to).contains(&packet.end.as_secs_f64()))
-            .map(|packet| u64::from(packet.size))
-            .sum::<u64>()
-    };
-    let offered = |from: f64, to: f64| {
-        let before =
-            |seconds: f64| trace.before(aqmlab_core::Time::from_nanos((seconds * 1e9) as u64));
-        1504 * (before(to) - before(from))
-    };
-    for to in [4.0, 5.5, 9.0, 17.25, 20.0] {
-        let difference = carried(empty_until, to).abs_diff(offered(empty_until, to));
-        assert!(difference < 1500, "{to}: {difference}");
-    }
-}
-
 /// A flow over a trace of 300 bytes at a time.
 fn over_a_slow_trace(settings: &Settings) -> RunResult {
     let trace = |_: &str| file(b"10\n20\n30\n40\n50\n60\n70\n80\n90\n100\n");
@@ -215,26 +188,6 @@ fn no_more_packets_are_lost_than_delivered_after_the_warm_up() {
         assert!(link.counts.delivered > 100);
         assert_eq!(link.way.lost, link.counts.delivered, "{warmup}");
     }
-}
-
-#[test]
-fn steps_are_followed_to_the_byte() {
-    let result = result(&[(
-        "links.down.rate",
-        "{ steps = [['0s', '10mbit'], ['3s', '1mbit'], ['7s', '20mbit']] }",
-    )]);
-    let link = queue(&result);
-    assert!(link.utilisation > 0.97, "{}", link.utilisation);
-    // The queue stays full over the fall of the rate: what leaves in a time
-    // is the rate times the time, within the packet at either end.
-    let carried: u64 = link
-        .packets
-        .iter()
-        .filter(|packet| packet.dropped.is_none())
-        .filter(|packet| (3.0..7.0).contains(&packet.end.as_secs_f64()))
-        .map(|packet| u64::from(packet.size))
-        .sum();
-    assert!(carried.abs_diff(500_000) <= 3000, "{carried}");
 }
 
 #[test]
