@@ -58,6 +58,7 @@ struct EventTexts {
 }
 
 /// Logged state of a flow.
+#[derive(Default)]
 struct Told {
     /// Hash of its packets.
     hash: u32,
@@ -270,18 +271,7 @@ impl Qlog {
                 transport.congestion_control.name()
             );
         });
-        let metrics = Metrics::default();
-        self.flows[at] = Some(Told {
-            hash,
-            id,
-            packets: 0,
-            acks: 0,
-            syn: None,
-            flying: BTreeMap::new(),
-            timeouts: 0,
-            state: None,
-            metrics,
-        });
+        self.flows[at] = Some(Told { hash, id, ..Told::default() });
     }
 }
 

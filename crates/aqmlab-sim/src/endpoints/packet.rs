@@ -7,7 +7,7 @@ use std::ops::Deref;
 
 use aqmlab_core::{Ecn, Packet, Time};
 
-pub(crate) use self::store::Store;
+pub(crate) use self::store::{Places, Store};
 use super::End;
 
 /// Position of the [`Flags`] byte in the tag; the kind of the content is in the byte below.

@@ -38,10 +38,10 @@ use aqmlab_core::Stream;
 pub use self::delay::{DelayCsvParams, DelayProcess, DelayStepsParams};
 pub(crate) use self::jitter::JitterState;
 pub use self::jitter::{Distribution, JitterParams};
+pub(crate) use self::loss::LossState;
 pub use self::loss::{
     Chance, ChanceParams, GilbertElliottParams, ListedLossParams, Loss, OutageParams,
 };
-pub(crate) use self::loss::{ChanceState, LossState};
 pub use self::slot::SlotParams;
 pub(crate) use self::slot::SlotState;
 

@@ -11,9 +11,7 @@ use aqmlab_core::{Packet, Span, Stream, Time};
 use super::Shared;
 use super::losses::Losses;
 use super::packet::{LossCause, PacketStore};
-use crate::impairment::{
-    ChanceState, DelayProcess, JitterState, Loss, LossState, PropagationConfig, SlotState,
-};
+use crate::impairment::{DelayProcess, JitterState, Loss, LossState, PropagationConfig, SlotState};
 
 /// Counts of packets in propagation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,28 +101,23 @@ impl Propagation {
     /// Creates the propagation of a link. `stream` returns the random stream of a part by name; the
     /// run ends at `end`.
     pub fn new(config: &PropagationConfig, end: Time, stream: impl Fn(&str) -> Stream) -> Self {
-        match config {
-            PropagationConfig {
-                delay: DelayProcess::Constant(delay),
-                jitter: None,
-                loss: None,
-                duplicate,
-                reordering: _,
-                slot: None,
-            } if duplicate.chance == 0.0 => Propagation::Fixed(FixedDelay::new(*delay)),
-            PropagationConfig { delay, jitter, loss, duplicate, reordering, slot } => {
-                let loss = loss.clone().map(|loss| LossState::new(loss, end, stream("outages")));
-                Propagation::Impaired(Box::new(ImpairedPath {
-                    loss,
-                    duplicate: ChanceState::new(duplicate),
-                    jitter: jitter.clone().map(JitterState::new),
-                    slot: slot.clone().map(SlotState::new),
-                    delay: delay.clone(),
-                    reordering: *reordering,
-                    ..ImpairedPath::new(Span::ZERO, VecDeque::new(), stream("way"))
-                }))
-            }
+        let PropagationConfig { delay, jitter, loss, duplicate, reordering, slot } = config;
+        let state = |loss| LossState::new(loss, end, stream("outages"));
+        if let DelayProcess::Constant(delay) = delay
+            && (jitter, loss, slot) == (&None, &None, &None)
+            && duplicate.chance == 0.0
+        {
+            return Propagation::Fixed(FixedDelay::new(*delay));
         }
+        Propagation::Impaired(Box::new(ImpairedPath {
+            loss: loss.clone().map(state),
+            duplicate: (duplicate.chance > 0.0).then(|| state(Loss::Random(duplicate.clone()))),
+            jitter: jitter.clone().map(JitterState::new),
+            slot: slot.clone().map(SlotState::new),
+            delay: delay.clone(),
+            reordering: *reordering,
+            ..ImpairedPath::new(Span::ZERO, VecDeque::new(), stream("way"))
+        }))
     }
 
     /// Sends a packet whose transmission ends at `sent`, and schedules its arrival as an event of
@@ -264,7 +257,8 @@ pub(crate) struct ImpairedPath {
     delay: DelayProcess,
     reordering: bool,
     loss: Option<LossState>,
-    duplicate: Option<ChanceState>,
+    /// Packets that are duplicated, drawn like losses.
+    duplicate: Option<LossState>,
     jitter: Option<JitterState>,
     slot: Option<SlotState>,
     stream: Stream,
@@ -330,7 +324,7 @@ impl ImpairedPath {
             shared.accounting.ends(packet, LossCause::Lost);
             return;
         }
-        if self.duplicate.as_mut().is_some_and(|twice| twice.next(&mut self.stream)) {
+        if self.duplicate.as_mut().is_some_and(|twice| twice.next(sent, &mut self.stream)) {
             self.counts.duplicated += 1;
             let copy = shared.accounting.copy(&packet);
             self.send(copy, sent);

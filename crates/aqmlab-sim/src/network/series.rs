@@ -36,7 +36,7 @@ struct LinkCounts {
     arrived_bytes: u64,
     delivered_bytes: u64,
     sojourns: (u64, f64),
-    /// If the rate varies: the capacity meter and its count.
+    /// Capacity meter and its count, if the rate varies.
     capacity: Option<(Capacity, f64)>,
     rate_changes: u32,
 }

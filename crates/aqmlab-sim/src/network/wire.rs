@@ -124,26 +124,24 @@ impl Wire {
     /// Creates the wire for a run that ends at `end`.
     pub fn new(link: &LinkConfig, stream: Stream, end: Time) -> Self {
         let framing = link.framing;
-        match link.process.source(stream, end) {
+        let course = match link.process.source(stream, end) {
             RateSource::Constant(rate) if framing == Framing::NONE => {
-                Wire::Constant(RateClock::new(rate))
+                return Wire::Constant(RateClock::new(rate));
             }
             RateSource::Constant(rate) => {
-                let schedule = Schedule::new(vec![(Span::ZERO, rate.as_bps())], false);
-                Self::with_course(Course::Schedule(schedule), framing, end)
+                Course::Schedule(Schedule::new(vec![(Span::ZERO, rate.as_bps())], false))
             }
-            RateSource::Course(course) => Self::with_course(course, framing, end),
-            RateSource::Grants(grants) => Wire::Grants(Box::new(GrantWire {
-                meter: GrantsMeter::new(grants.clone()),
-                grants,
-                framing,
-                sending: None,
-                used: 0,
-            })),
-        }
-    }
-
-    fn with_course(course: Course, framing: Framing, end: Time) -> Self {
+            RateSource::Course(course) => course,
+            RateSource::Grants(grants) => {
+                return Wire::Grants(Box::new(GrantWire {
+                    meter: GrantsMeter::new(grants.clone()),
+                    grants,
+                    framing,
+                    sending: None,
+                    used: 0,
+                }));
+            }
+        };
         Wire::Course(Box::new(CourseWire {
             meter: CourseMeter::new(course.clone()),
             transmitter: CourseTransmitter::new(course, end),

@@ -115,13 +115,9 @@ impl Opportunities {
 }
 
 fn whole_number(text: &[u8]) -> Option<u32> {
-    if text.is_empty() {
-        return None;
-    }
-    text.iter().try_fold(0u32, |number, byte| {
-        let digit = byte.is_ascii_digit().then(|| u32::from(byte - b'0'))?;
-        number.checked_mul(10)?.checked_add(digit)
-    })
+    // `parse` accepts a sign.
+    let digits = Some(text).filter(|text| text.iter().all(u8::is_ascii_digit))?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Position in [`Opportunities`], which repeat for ever.

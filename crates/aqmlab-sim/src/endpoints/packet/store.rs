@@ -11,13 +11,14 @@ use crate::network::{LossCause, PacketStore};
 
 /// Things kept in places that are used again.
 #[derive(Clone)]
-struct Places<T> {
-    kept: Vec<T>,
-    free: Vec<u32>,
+pub(crate) struct Places<T> {
+    pub kept: Vec<T>,
+    pub free: Vec<u32>,
 }
 
-impl<T: Clone + Default> Places<T> {
-    fn put(&mut self, thing: T) -> u32 {
+impl<T> Places<T> {
+    /// Keeps a thing. Returns its place.
+    pub fn put(&mut self, thing: T) -> u32 {
         match self.free.pop() {
             Some(place) => {
                 self.kept[place as usize] = thing;
@@ -29,13 +30,16 @@ impl<T: Clone + Default> Places<T> {
             }
         }
     }
+    /// Number of places in use.
+    fn used(&self) -> u64 {
+        (self.kept.len() - self.free.len()) as u64
+    }
+}
+
+impl<T: Clone + Default> Places<T> {
     fn take(&mut self, place: u32) -> T {
         self.free.push(place);
         std::mem::take(&mut self.kept[place as usize])
-    }
-    /// Number of payloads in use.
-    fn used(&self) -> u64 {
-        (self.kept.len() - self.free.len()) as u64
     }
     fn copy(&mut self, place: u32) -> u32 {
         self.put(self.kept[place as usize].clone())
