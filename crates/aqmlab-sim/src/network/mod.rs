@@ -239,7 +239,7 @@ impl<S: PacketStore> Network<S> {
             _ => {
                 *arrived = match self.links.get_mut(link as usize) {
                     Some(link) => link.deliver(&mut self.shared),
-                    None => self.delays[link as usize - self.links.len()].pop(&mut self.shared),
+                    None => self.leave_delay(link),
                 };
                 let Some(packet) = arrived else { return };
                 observer.left(time, link, packet, &self.shared.accounting.store);
@@ -265,14 +265,23 @@ impl<S: PacketStore> Network<S> {
     fn enter(&mut self, link: u32, mut packet: Packet, observer: &mut impl Observer<S>) {
         packet.set_arrival(self.shared.now);
         observer.entered(self.shared.now, link, &packet, &self.shared.accounting.store);
-        let place = link as usize;
-        match self.links.get_mut(place) {
+        match self.links.get_mut(link as usize) {
             Some(link) => link.arrive(packet, &mut self.shared),
-            None => {
-                let delay = &mut self.delays[place - self.links.len()];
-                delay.push(packet, self.shared.now, link, &mut self.shared);
-            }
+            None => self.enter_delay(link, packet),
         }
+    }
+
+    /// Passes a packet to a link without a queue. Not inlined, which would cost other packets more.
+    #[inline(never)]
+    fn enter_delay(&mut self, link: u32, packet: Packet) {
+        let delay = &mut self.delays[link as usize - self.links.len()];
+        delay.push(packet, self.shared.now, link, &mut self.shared);
+    }
+
+    /// Removes the packet that arrives at the far end of a link without a queue.
+    #[inline(never)]
+    fn leave_delay(&mut self, link: u32) -> Option<Packet> {
+        self.delays[link as usize - self.links.len()].pop(&mut self.shared)
     }
 
     /// Handles the end of a transmission, and the turns on a shared medium that follow from it.
