@@ -23,7 +23,7 @@
 //! Errors are answered by `{"error": ...}`.
 
 use aqmlab_core::{Error, Result, Time};
-use aqmlab_sim::network::probe::{Happened, PacketEvent};
+use aqmlab_sim::network::probe::{PacketEvent, PacketRecord};
 use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::scenario::parse_value;
 use aqmlab_sim::{Outside, Run, Scenario, run};
@@ -37,9 +37,9 @@ struct Slot {
     /// Packet events since the last request.
     events: Vec<PacketEvent>,
     /// Packets in the queue, in order of arrival.
-    waiting: Vec<PacketEvent>,
+    waiting: Vec<PacketRecord>,
     /// Copies of the run with the packets in the queue, at multiples of an interval.
-    past: Vec<(Run, Vec<PacketEvent>)>,
+    past: Vec<(Run, Vec<PacketRecord>)>,
     /// Interval between snapshots in nanoseconds. It doubles when there are [`MOST`].
     each: u64,
 }
@@ -222,17 +222,15 @@ impl Slot {
     /// Stores packet events, and updates the packets in the queue.
     fn keep_events(&mut self) {
         for event in self.run.take_events() {
-            let same = |other: &PacketEvent| {
+            let packet = event.packet;
+            let same = |other: &PacketRecord| {
                 (other.flow, other.arrival, other.is_ack)
-                    == (event.flow, event.arrival, event.is_ack)
+                    == (packet.flow, packet.arrival, packet.is_ack)
             };
-            match event.what {
-                Happened::Arrived => self.waiting.push(event),
-                _ => {
-                    if let Some(place) = self.waiting.iter().position(same) {
-                        self.waiting.remove(place);
-                    }
-                }
+            if event.arrives {
+                self.waiting.push(packet);
+            } else if let Some(place) = self.waiting.iter().position(same) {
+                self.waiting.remove(place);
             }
             self.events.push(event);
         }
@@ -293,19 +291,19 @@ impl Slot {
     fn take_events(&mut self) -> Vec<u8> {
         let groups: Vec<u32> = self.run.flows().map(|view| view.group).collect();
         let events = std::mem::take(&mut self.events);
-        let numbers = events.iter().flat_map(|event| {
-            let (what, reason) = match event.what {
-                Happened::Arrived => (0, 0),
-                Happened::Left => (1, 0),
-                Happened::Dropped(reason) => (2, reason as u32),
+        let numbers = events.iter().flat_map(|PacketEvent { arrives, packet }| {
+            let (what, reason) = match (arrives, packet.dropped) {
+                (true, _) => (0, 0),
+                (false, None) => (1, 0),
+                (false, Some(reason)) => (2, reason as u32),
             };
-            let flags = u32::from(event.ce) + 2 * u32::from(event.is_ack);
+            let flags = u32::from(packet.ce) + 2 * u32::from(packet.is_ack);
             [
-                event.time.as_nanos() as f64 * 1e-9,
-                event.arrival.as_nanos() as f64 * 1e-9,
-                f64::from(event.flow),
-                f64::from(groups[event.flow as usize]),
-                f64::from(event.size),
+                packet.end.as_nanos() as f64 * 1e-9,
+                packet.arrival.as_nanos() as f64 * 1e-9,
+                f64::from(packet.flow),
+                f64::from(groups[packet.flow as usize]),
+                f64::from(packet.size),
                 f64::from(what),
                 f64::from(reason),
                 f64::from(flags),

@@ -73,7 +73,7 @@ fn its_parameter_counts_and_its_scenario_reads_back() {
     assert!(sent(&most) > 2 * sent(&half), "{} and {}", sent(&most), sent(&half));
     let mine = mine();
     let outside = Outside::controls(&mine);
-    let again = Scenario::from_table_with(most.to_table(), "canonical", &[], outside);
+    let again = Scenario::from_table(most.to_table(), "canonical", &[], outside);
     assert_eq!(again.unwrap(), most);
 }
 

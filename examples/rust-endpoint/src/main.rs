@@ -123,7 +123,7 @@ mod tests {
         let with_gain = scenario(BESIDE, &[("flows.mine.endpoint.gain", "2.5")]);
         let mine = Endpoints::default().with(Box::new(WindowParams::default())).unwrap();
         let outside = Outside::endpoints(&mine);
-        let again = Scenario::from_table_with(with_gain.to_table(), "x", &[], outside).unwrap();
+        let again = Scenario::from_table(with_gain.to_table(), "x", &[], outside).unwrap();
         assert_eq!(again, with_gain);
         for (value, expected) in [
             ("\"windo\"", "`windo`: unknown endpoint; known: tcp, tfrc, window"),

@@ -11,12 +11,8 @@ fn what_has_waited_too_long_is_dropped_unless_it_is_the_last() {
     let set = set.map(|(key, text)| (key.to_string(), text.into()));
     let scenario =
         Scenario::parse_with(text, "scenario.toml", &set, Outside::disciplines(&mine)).unwrap();
-    let again = Scenario::from_table_with(
-        scenario.to_table(),
-        "canonical",
-        &[],
-        Outside::disciplines(&mine),
-    );
+    let again =
+        Scenario::from_table(scenario.to_table(), "canonical", &[], Outside::disciplines(&mine));
     assert_eq!(again.unwrap(), scenario);
     let result = aqmlab_sim::run(&scenario, 0);
     let link = &result.links[scenario.bottleneck];

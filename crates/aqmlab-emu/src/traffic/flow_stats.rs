@@ -3,9 +3,9 @@
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use aqmlab_core::{Ecn, Span, Time};
+use aqmlab_core::{Span, Time};
+use aqmlab_sim::endpoints::Direction;
 use aqmlab_sim::endpoints::datagrams::{DatagramSink, DatagramSummary, Sent};
-use aqmlab_sim::endpoints::{Direction, Endpoint, Incoming};
 use aqmlab_sim::{FlowResult, GroupResult, Traffic};
 use aqmlab_tcp::Stats;
 
@@ -154,10 +154,7 @@ impl FlowStats {
     /// Counts an arrived datagram. Returns false for duplicates, which are not counted.
     pub fn datagram_arrived(&mut self, flow: usize, bytes: u32, now: Time, sent: Sent) -> bool {
         let Some(Datagrams { sink, .. }) = self.datagrams.get_mut(flow) else { return false };
-        let before = sink.received;
-        let packet = Incoming { payload: sent, size: bytes, ecn: Ecn::NotEct };
-        sink.on_packet(now.max(sent.at), packet);
-        sink.received > before
+        sink.arrive(now.max(sent.at), sent, bytes)
     }
 
     /// Ends the warm-up: statistics count from now on.

@@ -1,6 +1,7 @@
 //! Connections of captured packets, and the header fields that depend on them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use aqmlab_core::{Auto, Packet, TcpHeader, Time};
 use aqmlab_tcp::params::EcnMode;
@@ -9,7 +10,7 @@ use aqmlab_tcp::{Ack, DataSegment, TcpParams};
 use super::headers::{self, ACK, AE, Address, CWR, ECE, Ip, PSH, SYN, SegmentFields, Syn};
 use crate::endpoints::End;
 use crate::endpoints::flow::{Ends, Flow};
-use crate::endpoints::packet::{Content, SimPacket, Store, timestamp};
+use crate::endpoints::packet::{Content, Places, SimPacket, Store, timestamp};
 use crate::scenario::FlowGroup;
 
 /// Ports of groups of flows; Wireshark assigns no protocol to them.
@@ -33,11 +34,18 @@ struct Known {
 /// Connection, or flow of datagrams. The first side opens it.
 struct CapturedConnection {
     sides: [CapturedSide; 2],
-    /// Group of flows, by index.
-    group: u32,
+    protocol: Protocol,
     /// Number of flow slots that refer to it.
     users: u32,
     scale: u8,
+}
+
+/// Protocol of the packets of a group of flows.
+#[derive(Clone)]
+struct Protocol {
+    transport: Arc<TcpParams>,
+    /// True if messages are the payload of UDP datagrams.
+    is_udp: bool,
 }
 
 /// One side of a connection.
@@ -55,28 +63,25 @@ struct CapturedSide {
 }
 
 /// All connections of captured packets.
+#[derive(Default)]
 pub(super) struct Connections {
-    transports: Vec<TcpParams>,
-    /// By group: true if packets are UDP datagrams whose payload is known.
-    is_udp: Vec<bool>,
+    /// By group of flows.
+    protocols: Vec<Protocol>,
     /// By slot: the current flow and the one before, whose packets may be in flight.
     places: Vec<[Option<Known>; 2]>,
-    all: Vec<CapturedConnection>,
-    free: Vec<u32>,
+    all: Places<CapturedConnection>,
     /// By host number: index in order of appearance, and number of used ports.
     hosts: BTreeMap<u32, (u32, u32)>,
 }
 
 impl Connections {
     pub fn new(groups: &[FlowGroup]) -> Self {
-        Connections {
-            transports: groups.iter().map(|group| group.transport.clone()).collect(),
-            is_udp: groups.iter().map(|group| group.endpoint.is_udp()).collect(),
-            places: Vec::new(),
-            all: Vec::new(),
-            free: Vec::new(),
-            hosts: BTreeMap::new(),
-        }
+        let protocol = |group: &FlowGroup| Protocol {
+            transport: Arc::new(group.transport.clone()),
+            is_udp: group.endpoint.is_udp(),
+        };
+        let protocols = groups.iter().map(protocol).collect();
+        Connections { protocols, ..Connections::default() }
     }
 
     /// Returns the port of a group of flows.
@@ -98,8 +103,8 @@ impl Connections {
             self.place((packet.flow, flow), connection, 0);
         }
         let Some(known) = self.find(packet) else { return };
-        let connection = &mut self.all[known.connection as usize];
-        let header = self.transports[connection.group as usize].header.get() as u32;
+        let connection = &mut self.all.kept[known.connection as usize];
+        let header = connection.protocol.transport.header.get() as u32;
         match packet.to() {
             End::Sink => {
                 let side = &mut connection.sides[known.from];
@@ -134,21 +139,21 @@ impl Connections {
         let known = Known { hashes: flow.hashes, connection, from };
         let [last, gone] = self.places[place];
         self.places[place] = [Some(known), last];
-        self.all[connection as usize].users += 1;
+        self.all.kept[connection as usize].users += 1;
         if let Some(gone) = gone {
-            let connection = &mut self.all[gone.connection as usize];
+            let connection = &mut self.all.kept[gone.connection as usize];
             connection.users -= 1;
             if connection.users == 0 {
-                self.free.push(gone.connection);
+                self.all.free.push(gone.connection);
             }
         }
     }
 
     /// Creates a connection opened by a flow's source.
     fn connect(&mut self, flow: &Flow) -> u32 {
-        let transport = &self.transports[flow.group as usize];
+        let protocol = self.protocols[flow.group as usize].clone();
         let (window, scale) = match &flow.ends {
-            Ends::Tcp(tcp) => (tcp.usual, scale(transport, tcp.usual)),
+            Ends::Tcp(tcp) => (tcp.usual, scale(&protocol.transport, tcp.usual)),
             _ => (0, 0),
         };
         let [opener, answerer] = flow.hosts;
@@ -162,17 +167,7 @@ impl Connections {
         };
         let [first, second] = flow.hashes;
         let sides = [side(opener, first), side(answerer, second)];
-        let connection = CapturedConnection { sides, group: flow.group, users: 0, scale };
-        match self.free.pop() {
-            Some(free) => {
-                self.all[free as usize] = connection;
-                free
-            }
-            None => {
-                self.all.push(connection);
-                self.all.len() as u32 - 1
-            }
-        }
+        self.all.put(CapturedConnection { sides, protocol, users: 0, scale })
     }
 
     /// Returns the address of a host, and the number of ports it has used before.
@@ -187,8 +182,8 @@ impl Connections {
     /// Appends the headers of a packet. Returns its length.
     pub fn write(&self, packet: &Packet, store: &Store, bytes: &mut Vec<u8>) -> u32 {
         let Some(known) = self.find(packet) else { return packet.size() };
-        let connection = &self.all[known.connection as usize];
-        let transport = &self.transports[connection.group as usize];
+        let connection = &self.all.kept[known.connection as usize];
+        let Protocol { transport, is_udp } = &connection.protocol;
         let header = transport.header.get() as u32;
         let sender = if packet.to() == End::Sink { known.from } else { 1 - known.from };
         let [from, to] = [sender, 1 - sender].map(|side| connection.sides[side].address);
@@ -196,17 +191,17 @@ impl Connections {
         let length = match packet.content() {
             Content::Segment { .. } | Content::KeptSegment { .. } => {
                 let segment = store.segment_of(packet, header);
-                connection.segment(bytes, &ip, sender, &segment.unwrap_or_default(), transport)
+                connection.segment(bytes, &ip, sender, &segment.unwrap_or_default())
             }
             Content::Ack { .. } | Content::KeptAck { .. } => {
                 let usual = connection.sides[sender].said.window;
                 let ack = store.ack_of(packet, usual).unwrap_or_default();
-                connection.ack(bytes, &ip, sender, &ack, transport)
+                connection.ack(bytes, &ip, sender, &ack)
             }
             Content::Datagram { .. } => {
                 headers::udp(bytes, &ip, &[], packet.size().saturating_sub(28))
             }
-            Content::Message { .. } if self.is_udp[connection.group as usize] => {
+            Content::Message { .. } if *is_udp => {
                 headers::udp(bytes, &ip, store.message_of(packet).unwrap_or_default(), 0)
             }
             Content::Message { .. } => headers::other(bytes, &ip, packet.size().saturating_sub(20)),
@@ -226,26 +221,20 @@ fn scale(transport: &TcpParams, usual: u64) -> u8 {
 
 impl CapturedConnection {
     /// Appends a data segment or a SYN.
-    fn segment(
-        &self,
-        bytes: &mut Vec<u8>,
-        ip: &Ip,
-        sender: usize,
-        segment: &DataSegment,
-        transport: &TcpParams,
-    ) -> u32 {
+    fn segment(&self, bytes: &mut Vec<u8>, ip: &Ip, sender: usize, segment: &DataSegment) -> u32 {
+        let transport = &*self.protocol.transport;
         let [side, other] = [sender, 1 - sender].map(|side| &self.sides[side]);
         // The SYN of the second direction is the SYN-ACK of the first.
         let is_answer = sender == 1;
         let times = [timestamp(segment.sent_at), self.echo(segment.echo, other)];
         let flags = match (segment.syn, is_answer) {
-            (true, false) => SYN | opening_flags(transport),
-            (true, true) => SYN | ACK | answer_flags(transport),
+            (true, false) => SYN | opening_flags(transport, false),
+            (true, true) => SYN | ACK | opening_flags(transport, true),
             // RFC 9768, section 3.2.2.1: the first one reports the ECN field of the SYN-ACK.
             (false, false) if segment.seq == 0 && !segment.retransmission => {
-                ACK | self.echo_flags(side, transport, true)
+                ACK | self.echo_flags(side, true)
             }
-            (false, _) => ACK | self.echo_flags(side, transport, false),
+            (false, _) => ACK | self.echo_flags(side, false),
         };
         let flag = |flag, is_set| if is_set { flag } else { 0 };
         let flags = flags | flag(CWR, segment.cwr) | flag(PSH, segment.push);
@@ -261,28 +250,22 @@ impl CapturedConnection {
                 window: self.window(side.said.window, segment.syn),
                 times: transport.timestamps.then_some(if is_first { [times[0], 0] } else { times }),
                 sack: &[],
-                syn: segment.syn.then(|| self.syn(transport)),
+                syn: segment.syn.then(|| self.syn()),
                 payload: segment.len,
             },
         )
     }
 
     /// Appends an acknowledgement.
-    fn ack(
-        &self,
-        bytes: &mut Vec<u8>,
-        ip: &Ip,
-        sender: usize,
-        ack: &Ack,
-        transport: &TcpParams,
-    ) -> u32 {
+    fn ack(&self, bytes: &mut Vec<u8>, ip: &Ip, sender: usize, ack: &Ack) -> u32 {
+        let transport = &*self.protocol.transport;
         let [side, other] = [sender, 1 - sender].map(|side| &self.sides[side]);
         // The acknowledgement of the second direction's SYN ends the handshake of the first.
         let is_syn = ack.syn && sender == 1;
         let said = CapturedSide { said: *ack, ..*side };
         let flags = match is_syn {
-            true => SYN | answer_flags(transport),
-            false => self.echo_flags(&said, transport, ack.syn),
+            true => SYN | opening_flags(transport, true),
+            false => self.echo_flags(&said, ack.syn),
         };
         let mut sack = [[0; 2]; aqmlab_tcp::SackBlocks::MAX];
         let blocks = ack.sack.as_slice();
@@ -303,7 +286,7 @@ impl CapturedConnection {
                 window: self.window(ack.window, is_syn),
                 times,
                 sack: &sack[..blocks.len()],
-                syn: is_syn.then(|| self.syn(transport)),
+                syn: is_syn.then(|| self.syn()),
                 payload: 0,
             },
         )
@@ -315,7 +298,8 @@ impl CapturedConnection {
     }
 
     /// Returns the options of a SYN. Its MSS excludes options (RFC 6691, section 2).
-    fn syn(&self, transport: &TcpParams) -> Syn {
+    fn syn(&self) -> Syn {
+        let transport = &*self.protocol.transport;
         let options = if transport.timestamps { 12 } else { 0 };
         let mss = u16::try_from(transport.mss.get() + options).unwrap_or(u16::MAX);
         Syn { mss, sack: transport.sends_sack(), scale: self.scale }
@@ -327,8 +311,8 @@ impl CapturedConnection {
     }
 
     /// Returns the congestion feedback flags of a side's segments.
-    fn echo_flags(&self, side: &CapturedSide, transport: &TcpParams, is_third: bool) -> u16 {
-        match transport.ecn {
+    fn echo_flags(&self, side: &CapturedSide, is_third: bool) -> u16 {
+        match self.protocol.transport.ecn {
             EcnMode::Off => 0,
             EcnMode::Classic | EcnMode::Dctcp if side.said.ece => ECE,
             EcnMode::Classic | EcnMode::Dctcp => 0,
@@ -347,20 +331,14 @@ impl CapturedSide {
     }
 }
 
-/// Returns the flags of a SYN: RFC 3168, section 6.1.1; RFC 9768, section 3.1.1.
-fn opening_flags(transport: &TcpParams) -> u16 {
-    match transport.ecn {
-        EcnMode::Off => 0,
-        EcnMode::Classic | EcnMode::Dctcp => ECE | CWR,
-        EcnMode::Accurate => AE | CWR | ECE,
-    }
-}
-
-/// Returns the flags of a SYN-ACK; with accurate ECN they report a SYN that was not ECN-capable.
-fn answer_flags(transport: &TcpParams) -> u16 {
-    match transport.ecn {
-        EcnMode::Off => 0,
-        EcnMode::Classic | EcnMode::Dctcp => ECE,
-        EcnMode::Accurate => CWR,
+/// Returns the ECN flags of a SYN or SYN-ACK (RFC 3168, section 6.1.1; RFC 9768, section 3.1.1). With
+/// accurate ECN, a SYN-ACK reports a SYN that was not ECN-capable.
+fn opening_flags(transport: &TcpParams, is_answer: bool) -> u16 {
+    match (transport.ecn, is_answer) {
+        (EcnMode::Off, _) => 0,
+        (EcnMode::Classic | EcnMode::Dctcp, false) => ECE | CWR,
+        (EcnMode::Classic | EcnMode::Dctcp, true) => ECE,
+        (EcnMode::Accurate, false) => AE | CWR | ECE,
+        (EcnMode::Accurate, true) => CWR,
     }
 }

@@ -29,7 +29,7 @@ use std::io::Write;
 
 use aqmlab_core::{Packet, Span, Time};
 use aqmlab_tcp::params::EcnMode;
-use aqmlab_tcp::{Ack, CongestionState, Recovery, Sender};
+use aqmlab_tcp::{Ack, CongestionState, Recovery, Sender, TcpParams};
 
 use super::output::{Output, Unwritten};
 use crate::endpoints::End;
@@ -44,27 +44,21 @@ const WITHOUT_THRESHOLD: [&str; 3] = ["bbr", "bbr3", "cbr"];
 
 /// Log being written.
 pub(super) struct Qlog {
-    output: Output,
-    groups: Vec<Group>,
+    events: EventTexts,
+    /// Names and transports of the groups of flows.
+    groups: Vec<(String, TcpParams)>,
     /// State of each flow.
     flows: Vec<Option<Told>>,
+}
+
+/// Sequence of the texts of events.
+struct EventTexts {
+    output: Output,
     text: String,
 }
 
-/// Properties of a group of flows.
-struct Group {
-    name: String,
-    header: u32,
-    mss: u64,
-    first_window: u64,
-    granularity: u64,
-    control: String,
-    /// True if losses are detected by time.
-    by_time: bool,
-    accurate_ecn: bool,
-}
-
 /// Logged state of a flow.
+#[derive(Default)]
 struct Told {
     /// Hash of its packets.
     hash: u32,
@@ -104,15 +98,10 @@ const NAMES: [&str; 7] = [
 
 impl Qlog {
     pub fn new(scenario: &Scenario, file: String, to: Box<dyn Write + Send>) -> Self {
-        let mut log = Qlog {
-            output: Output::new(file, to),
-            groups: scenario.flows.iter().map(Group::of).collect(),
-            flows: Vec::new(),
-            text: String::new(),
-        };
+        let mut events = EventTexts { output: Output::new(file, to), text: String::new() };
         let schemas = ["quic", "simulation"].map(|name| format!("\"{}:{name}\"", EVENTS));
         let _ = write!(
-            log.text,
+            events.text,
             "{{\"file_schema\":\"urn:ietf:params:qlog:file:sequential\",\
              \"serialization_format\":\"application/qlog+json-seq\",\
              \"title\":\"aqmlab: senders of TCP of a simulation\",\"trace\":{{\
@@ -122,11 +111,13 @@ impl Qlog {
              \"event_schemas\":[{}]}}}}",
             schemas.join(",")
         );
-        log.end();
-        log.begin(Time::ZERO, None, "simulation:scenario");
-        let _ = write!(log.text, "\"details\":{}}}}}", scenario.to_json());
-        log.end();
-        log
+        events.end();
+        events.add(Time::ZERO, None, "simulation:scenario", |text| {
+            let _ = write!(text, "\"details\":{}", scenario.to_json());
+        });
+        let named = |group: &FlowGroup| (group.name.clone(), group.transport.clone());
+        let groups = scenario.flows.iter().map(named).collect();
+        Qlog { events, groups, flows: Vec::new() }
     }
 
     /// Logs a packet that a flow sends.
@@ -135,10 +126,10 @@ impl Qlog {
             return;
         }
         self.know(now, packet.flow, flow);
-        let header = self.groups[flow.group as usize].header;
+        let header = self.groups[flow.group as usize].1.header.get() as u32;
         let Some(segment) = store.segment_of(packet, header) else { return };
         let Some(told) = self.flows[packet.flow as usize].as_mut() else { return };
-        let (number, id) = (told.packets, told.id.clone());
+        let number = told.packets;
         told.packets += 1;
         if segment.syn {
             told.syn = Some(number);
@@ -146,28 +137,21 @@ impl Qlog {
             let flying = Flying { packet: number, len: segment.len, is_lost: false };
             told.flying.insert(segment.seq, flying);
         }
-        self.begin(now, Some(&id), "quic:packet_sent");
-        let kind = if segment.syn { "initial" } else { "1RTT" };
-        let _ = write!(
-            self.text,
-            "\"header\":{{\"packet_type\":\"{kind}\",\"packet_number\":{number}}},\
-             \"raw\":{{\"length\":{},\"payload_length\":{}}}",
-            packet.size(),
-            segment.len
-        );
-        if !segment.syn {
+        self.events.add(now, Some(&told.id), "quic:packet_sent", |text| {
             let _ = write!(
-                self.text,
-                ",\"frames\":[{{\"frame_type\":\"stream\",\"stream_id\":0,\"offset\":{},\
-                 \"raw\":{{\"length\":{}}}}}]",
-                segment.seq, segment.len
+                text,
+                "{},\"raw\":{{\"length\":{},\"payload_length\":{}}}",
+                header_of(segment.syn, number),
+                packet.size(),
+                segment.len
             );
-        }
-        if segment.retransmission {
-            self.text.push_str(",\"retransmission\":true");
-        }
-        self.text.push_str("}}");
-        self.end();
+            if !segment.syn {
+                let _ = write!(text, ",{}", stream_frame(segment.seq, segment.len));
+            }
+            if segment.retransmission {
+                text.push_str(",\"retransmission\":true");
+            }
+        });
     }
 
     /// Logs an acknowledgement that arrives at a sender.
@@ -176,42 +160,38 @@ impl Qlog {
         self.know(now, packet.flow, flow);
         let Some(ack) = store.ack_of(packet, tcp.usual) else { return };
         let Some(told) = self.flows[packet.flow as usize].as_mut() else { return };
-        let (number, id) = (told.acks, told.id.clone());
+        let number = told.acks;
         told.acks += 1;
         let acked = told.acknowledge(&ack);
-        self.begin(now, Some(&id), "quic:packet_received");
-        let kind = if ack.syn { "initial" } else { "1RTT" };
-        let _ = write!(
-            self.text,
-            "\"header\":{{\"packet_type\":\"{kind}\",\"packet_number\":{number}}},\
-             \"raw\":{{\"length\":{}}},\"frames\":[{{\"frame_type\":\"ack\"",
-            packet.size(),
-        );
-        if !acked.is_empty() {
-            let _ = write!(self.text, ",\"acked_ranges\":[{}]", ranges(&acked));
-        }
-        if self.groups[flow.group as usize].accurate_ecn {
-            let _ = write!(self.text, ",\"ce\":{}", ack.ce.packets);
-        }
-        self.text.push_str("}]");
-        if ack.ece {
-            self.text.push_str(",\"ece\":true");
-        }
-        self.text.push_str("}}");
-        self.end();
+        self.events.add(now, Some(&told.id), "quic:packet_received", |text| {
+            let _ = write!(
+                text,
+                "{},\"raw\":{{\"length\":{}}},\"frames\":[{{\"frame_type\":\"ack\"",
+                header_of(ack.syn, number),
+                packet.size(),
+            );
+            if !acked.is_empty() {
+                let _ = write!(text, ",\"acked_ranges\":[{}]", ranges(&acked));
+            }
+            if self.groups[flow.group as usize].1.ecn == EcnMode::Accurate {
+                let _ = write!(text, ",\"ce\":{}", ack.ce.packets);
+            }
+            text.push_str("}]");
+            if ack.ece {
+                text.push_str(",\"ece\":true");
+            }
+        });
     }
 
     /// Logs the losses that a sender has detected, before it sends.
     pub fn judged(&mut self, now: Time, place: u32, flow: &mut Flow) {
-        let group = &self.groups[flow.group as usize];
-        let by_time = group.by_time;
+        let by_time = self.groups[flow.group as usize].1.recovery == Recovery::Rack;
         let Some(tcp) = flow.tcp_mut() else { return };
-        let losses = tcp.source.sender.take_losses();
-        let timeouts = tcp.source.sender.stats().timeouts;
+        let losses = tcp.sender.take_losses();
+        let timeouts = tcp.sender.stats().timeouts;
         let known = self.flows.get_mut(place as usize).and_then(Option::as_mut);
         let Some(told) = known.filter(|told| told.hash == flow.hashes[0]) else { return };
         let has_timed_out = std::mem::replace(&mut told.timeouts, timeouts) < timeouts;
-        let id = told.id.clone();
         let lost: Vec<_> = losses.iter().flat_map(|of| told.lose(of.0, of.1)).collect();
         let trigger = match (has_timed_out, by_time) {
             (true, _) => "pto_expired",
@@ -219,14 +199,10 @@ impl Qlog {
             _ => "reordering_threshold",
         };
         for (packet, seq, len) in lost {
-            self.begin(now, Some(&id), "quic:packet_lost");
-            let _ = write!(
-                self.text,
-                "\"header\":{{\"packet_type\":\"1RTT\",\"packet_number\":{packet}}},\
-                 \"frames\":[{{\"frame_type\":\"stream\",\"stream_id\":0,\"offset\":{seq},\
-                 \"raw\":{{\"length\":{len}}}}}],\"trigger\":\"{trigger}\"}}}}"
-            );
-            self.end();
+            self.events.add(now, Some(&told.id), "quic:packet_lost", |text| {
+                let (header, frame) = (header_of(false, packet), stream_frame(seq, len));
+                let _ = write!(text, "{header},{frame},\"trigger\":\"{trigger}\"");
+            });
         }
     }
 
@@ -234,46 +210,42 @@ impl Qlog {
     pub fn settled(&mut self, now: Time, place: u32, flow: &Flow) {
         let Some(tcp) = flow.tcp() else { return };
         self.know(now, place, flow);
-        let sender = &tcp.source.sender;
+        let sender = &tcp.sender;
         let Some(told) = self.flows[place as usize].as_mut() else { return };
         let new = metrics(sender);
         let before = std::mem::replace(&mut told.metrics, new);
-        let state = state(sender, &self.groups[flow.group as usize].control);
+        let control = &self.groups[flow.group as usize].1.congestion_control;
+        let state = state(sender, control.name());
         let last = told.state.replace(state);
         let is_changed = |at: &usize| new[*at].is_some() && before[*at] != new[*at];
         let changed: Vec<usize> = (0..NAMES.len()).filter(is_changed).collect();
-        if changed.is_empty() && last == Some(state) {
-            return;
-        }
-        let id = told.id.clone();
         if !changed.is_empty() {
-            self.begin(now, Some(&id), "quic:recovery_metrics_updated");
-            for at in changed {
-                let value = new[at].unwrap_or_default();
-                let _ = write!(self.text, "\"{}\":", NAMES[at]);
-                match at < TIMES {
-                    true => millis(value, &mut self.text),
-                    false => self.text.push_str(&value.to_string()),
+            self.events.add(now, Some(&told.id), "quic:recovery_metrics_updated", |text| {
+                for at in changed {
+                    let value = new[at].unwrap_or_default();
+                    let _ = write!(text, "\"{}\":", NAMES[at]);
+                    match at < TIMES {
+                        true => millis(value, text),
+                        false => text.push_str(&value.to_string()),
+                    }
+                    text.push(',');
                 }
-                self.text.push(',');
-            }
-            self.text.pop();
-            self.text.push_str("}}");
-            self.end();
+                text.pop();
+            });
         }
         if last != Some(state) {
-            self.begin(now, Some(&id), "quic:congestion_state_updated");
-            if let Some(last) = last {
-                let _ = write!(self.text, "\"old\":\"{last}\",");
-            }
-            let _ = write!(self.text, "\"new\":\"{state}\"}}}}");
-            self.end();
+            self.events.add(now, Some(&told.id), "quic:congestion_state_updated", |text| {
+                if let Some(last) = last {
+                    let _ = write!(text, "\"old\":\"{last}\",");
+                }
+                let _ = write!(text, "\"new\":\"{state}\"");
+            });
         }
     }
 
     /// Writes the remaining data.
     pub fn finish(self) -> Result<(), Unwritten> {
-        self.output.finish()
+        self.events.output.finish()
     }
 
     /// Logs the start of a flow at its first event.
@@ -286,38 +258,35 @@ impl Qlog {
         if self.flows[at].as_ref().is_some_and(|told| told.hash == hash) {
             return;
         }
-        let group = &self.groups[flow.group as usize];
-        let id = format!("{}.{}", group.name, flow.number);
-        let parameters = format!(
-            "\"timer_granularity\":{},\"max_datagram_size\":{},\"initial_congestion_window\":{},\
-             \"congestion_control\":\"{}\"}}}}",
-            group.granularity, group.mss, group.first_window, group.control
-        );
-        self.begin(now, Some(&id), "quic:recovery_parameters_set");
-        self.text.push_str(&parameters);
-        self.end();
-        let metrics = Metrics::default();
-        self.flows[at] = Some(Told {
-            hash,
-            id,
-            packets: 0,
-            acks: 0,
-            syn: None,
-            flying: BTreeMap::new(),
-            timeouts: 0,
-            state: None,
-            metrics,
+        let (name, transport) = &self.groups[flow.group as usize];
+        let id = format!("{name}.{}", flow.number);
+        self.events.add(now, Some(&id), "quic:recovery_parameters_set", |text| {
+            let _ = write!(
+                text,
+                "\"timer_granularity\":{},\"max_datagram_size\":{},\
+                 \"initial_congestion_window\":{},\"congestion_control\":\"{}\"",
+                transport.clock_granularity.as_nanos().div_ceil(1_000_000),
+                transport.mss.get(),
+                transport.in_bytes(transport.initial_window),
+                transport.congestion_control.name()
+            );
         });
+        self.flows[at] = Some(Told { hash, id, ..Told::default() });
     }
+}
 
-    /// Writes the common fields of an event, up to its data.
-    fn begin(&mut self, now: Time, flow: Option<&str>, name: &str) {
+impl EventTexts {
+    /// Adds an event; `data` appends the fields of its data.
+    fn add(&mut self, now: Time, flow: Option<&str>, name: &str, data: impl FnOnce(&mut String)) {
         self.text.push_str("{\"time\":");
         millis(now.as_nanos(), &mut self.text);
         if let Some(flow) = flow {
             let _ = write!(self.text, ",\"group_id\":{}", to_json(&flow.into()));
         }
         let _ = write!(self.text, ",\"name\":\"{name}\",\"data\":{{");
+        data(&mut self.text);
+        self.text.push_str("}}");
+        self.end();
     }
 
     fn end(&mut self) {
@@ -361,6 +330,20 @@ impl Told {
     }
 }
 
+/// Returns the header of a packet.
+fn header_of(is_syn: bool, number: u64) -> String {
+    let kind = if is_syn { "initial" } else { "1RTT" };
+    format!("\"header\":{{\"packet_type\":\"{kind}\",\"packet_number\":{number}}}")
+}
+
+/// Returns the frame of a segment.
+fn stream_frame(seq: u64, len: u32) -> String {
+    format!(
+        "\"frames\":[{{\"frame_type\":\"stream\",\"stream_id\":0,\"offset\":{seq},\
+         \"raw\":{{\"length\":{len}}}}}]"
+    )
+}
+
 /// Formats ascending numbers as ranges: `[0,4],[7]`.
 fn ranges(numbers: &[u64]) -> String {
     let mut found: Vec<(u64, u64)> = Vec::new();
@@ -378,22 +361,6 @@ fn ranges(numbers: &[u64]) -> String {
 }
 
 const EVENTS: &str = "urn:ietf:params:qlog:events";
-
-impl Group {
-    fn of(group: &FlowGroup) -> Self {
-        let transport = &group.transport;
-        Group {
-            name: group.name.clone(),
-            header: transport.header.get() as u32,
-            mss: transport.mss.get(),
-            first_window: transport.in_bytes(transport.initial_window),
-            granularity: transport.clock_granularity.as_nanos().div_ceil(1_000_000),
-            control: transport.congestion_control.name().to_string(),
-            by_time: transport.recovery == Recovery::Rack,
-            accurate_ecn: transport.ecn == EcnMode::Accurate,
-        }
-    }
-}
 
 fn metrics(sender: &Sender) -> Metrics {
     // An unset threshold has the highest possible value.

@@ -1,8 +1,7 @@
 //! Datagram endpoints, without acknowledgements or retransmissions; arrivals are measured.
 
-use aqmlab_core::{Ecn, Span, Time};
+use aqmlab_core::{Span, Time};
 
-use super::{Endpoint, Incoming, Outgoing};
 use crate::network::probe::{TimeHistogram, TimeSummary};
 
 /// Results of a flow of datagrams. Of duplicates, only the first arrival counts.
@@ -45,10 +44,6 @@ impl Sent {
     }
 }
 
-/// Contents of packets to the source: none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nothing {}
-
 /// Sends the datagrams of an application.
 #[derive(Clone, Default)]
 pub struct DatagramSource {
@@ -64,17 +59,12 @@ impl DatagramSource {
         debug_assert!(self.waiting.is_none(), "the previous datagram has been polled");
         self.waiting = Some((size, now));
     }
-}
 
-impl Endpoint<Sent, Nothing> for DatagramSource {
-    fn poll(&mut self, _now: Time) -> Option<Outgoing<Sent>> {
+    /// Returns the waiting packet with its size.
+    pub(crate) fn poll(&mut self) -> Option<(Sent, u32)> {
         let (size, at) = self.waiting.take()?;
-        let payload = Sent { at, number: self.sent as u32 };
         self.sent += 1;
-        Some(Outgoing { payload, size, ecn: Ecn::NotEct })
-    }
-    fn on_packet(&mut self, _now: Time, packet: Incoming<Nothing>) {
-        match packet.payload {}
+        Some((Sent { at, number: self.sent as u32 - 1 }, size))
     }
 }
 
@@ -125,14 +115,11 @@ pub struct DatagramSink {
     jitter: f64,
 }
 
-impl Endpoint<Nothing, Sent> for DatagramSink {
-    fn poll(&mut self, _now: Time) -> Option<Outgoing<Nothing>> {
-        None
-    }
-    fn on_packet(&mut self, now: Time, packet: Incoming<Sent>) {
-        let Sent { at, number } = packet.payload;
+impl DatagramSink {
+    /// Measures an arriving packet of `size` bytes. Returns whether it is no duplicate.
+    pub fn arrive(&mut self, now: Time, Sent { at, number }: Sent, size: u32) -> bool {
         if !self.copies.is_new(number) {
-            return;
+            return false;
         }
         let delay = now - at;
         if self.received > 0 {
@@ -142,12 +129,11 @@ impl Endpoint<Nothing, Sent> for DatagramSink {
         }
         self.last_delay = delay;
         self.received += 1;
-        self.received_bytes += u64::from(packet.size);
+        self.received_bytes += u64::from(size);
         self.delay.note(delay);
+        true
     }
-}
 
-impl DatagramSink {
     /// Returns the results of a flow that sent `sent` packets and `sent_bytes` bytes.
     pub fn summary(&self, sent: u64, sent_bytes: u64) -> DatagramSummary {
         DatagramSummary {

@@ -6,32 +6,16 @@ use aqmlab_core::{ParamType, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Dscp(pub u8);
 
-/// RFC 2474 (cs), RFC 2597 (af), RFC 3246 (ef), RFC 5865 (va), RFC 8622 (le).
-const NAMES: &[(&str, u8)] = &[
-    ("cs0", 0),
-    ("le", 1),
-    ("cs1", 8),
-    ("af11", 10),
-    ("af12", 12),
-    ("af13", 14),
-    ("cs2", 16),
-    ("af21", 18),
-    ("af22", 20),
-    ("af23", 22),
-    ("cs3", 24),
-    ("af31", 26),
-    ("af32", 28),
-    ("af33", 30),
-    ("cs4", 32),
-    ("af41", 34),
-    ("af42", 36),
-    ("af43", 38),
-    ("cs5", 40),
-    ("va", 44),
-    ("ef", 46),
-    ("cs6", 48),
-    ("cs7", 56),
-];
+/// Returns all names with their numbers: RFC 2474 (cs), RFC 2597 (af, with class and drop precedence),
+/// RFC 3246 (ef), RFC 5865 (va), RFC 8622 (le).
+fn names() -> impl Iterator<Item = (String, u8)> {
+    let selectors = (0..8).map(|class| (format!("cs{class}"), 8 * class));
+    let assured = (1..5).flat_map(|class| (1..4).map(move |precedence| (class, precedence)));
+    let assured = assured
+        .map(|(class, precedence)| (format!("af{class}{precedence}"), 8 * class + 2 * precedence));
+    let others = [("le", 1), ("va", 44), ("ef", 46)].map(|(name, dscp)| (name.to_string(), dscp));
+    selectors.chain(assured).chain(others)
+}
 
 impl ParamType for Dscp {
     const KIND: &'static str = "dscp";
@@ -40,16 +24,16 @@ impl ParamType for Dscp {
     }
     fn read(value: &Value) -> Option<Self> {
         if let Value::Text(text) = value
-            && let Some((_, number)) = NAMES.iter().find(|(name, _)| name == text)
+            && let Some((_, number)) = names().find(|(name, _)| name == text)
         {
-            return Some(Dscp(*number));
+            return Some(Dscp(number));
         }
         let number = u64::read(value)?;
         (number < 64).then_some(Dscp(number as u8))
     }
     fn to_text(&self) -> String {
-        let name = NAMES.iter().find(|(_, number)| *number == self.0);
-        name.map_or_else(|| self.0.to_string(), |(name, _)| (*name).to_string())
+        let name = names().find(|(_, number)| *number == self.0);
+        name.map_or_else(|| self.0.to_string(), |(name, _)| name)
     }
 }
 

@@ -34,9 +34,9 @@ pub type Message = Box<[u8]>;
 
 /// Packet sent by an endpoint.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outgoing<T = Message> {
+pub struct Outgoing {
     /// Contents of the packet.
-    pub payload: T,
+    pub payload: Message,
     /// Bytes on the wire with all headers, independent of the contents.
     pub size: u32,
     /// ECN codepoint.
@@ -45,22 +45,21 @@ pub struct Outgoing<T = Message> {
 
 /// Packet received by an endpoint.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Incoming<T = Message> {
+pub struct Incoming {
     /// Contents of the packet.
-    pub payload: T,
+    pub payload: Message,
     /// Bytes on the wire.
     pub size: u32,
     /// ECN codepoint on arrival.
     pub ecn: Ecn,
 }
 
-/// One end of a flow, which sends packets with contents `Sends` and receives packets with contents
-/// `Takes`.
-pub trait Endpoint<Sends = Message, Takes = Message>: Send {
+/// One end of a flow whose packets carry messages.
+pub trait Endpoint: Send {
     /// Returns the next packet to send at `now`; called until `None`.
-    fn poll(&mut self, now: Time) -> Option<Outgoing<Sends>>;
+    fn poll(&mut self, now: Time) -> Option<Outgoing>;
     /// Handles a packet from the other end.
-    fn on_packet(&mut self, now: Time, packet: Incoming<Takes>);
+    fn on_packet(&mut self, now: Time, packet: Incoming);
     /// Returns the time of the next timer, if any.
     fn deadline(&self) -> Option<Time> {
         None

@@ -7,7 +7,7 @@ use std::ops::Deref;
 
 use aqmlab_core::{Ecn, Packet, Time};
 
-pub(crate) use self::store::Store;
+pub(crate) use self::store::{Places, Store};
 use super::End;
 
 /// Position of the [`Flags`] byte in the tag; the kind of the content is in the byte below.
@@ -167,10 +167,8 @@ impl Content {
 
     /// Returns whether the contents are in the store.
     pub fn has_payload(self) -> bool {
-        match self {
-            Content::KeptSegment { .. } | Content::KeptAck { .. } | Content::Message { .. } => true,
-            Content::Segment { .. } | Content::Ack { .. } | Content::Datagram { .. } => false,
-        }
+        use Content::{KeptAck, KeptSegment, Message};
+        matches!(self, KeptSegment { .. } | KeptAck { .. } | Message { .. })
     }
 
     pub fn is_syn(self) -> bool {

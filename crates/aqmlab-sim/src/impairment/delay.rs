@@ -3,9 +3,8 @@
 use aqmlab_core::params::{check_range, read_value};
 use aqmlab_core::{Error, ParamType, Params, Result, Span, Time, Value, params};
 
-use super::entries;
 use crate::rate::schedule::{Schedule, Steps};
-use crate::rate::{ReadFile, Scale, read_columns};
+use crate::rate::{ReadFile, Scale, read_columns, table_of};
 
 params! {
     /// Delay that changes at set times.
@@ -77,8 +76,8 @@ impl DelayProcess {
     pub(crate) fn to_value(&self) -> Value {
         match self {
             DelayProcess::Constant(delay) => delay.to_text().into(),
-            DelayProcess::Steps(params, _) => entries(params),
-            DelayProcess::Csv(params, _) => entries(params),
+            DelayProcess::Steps(params, _) => table_of(params.entries()),
+            DelayProcess::Csv(params, _) => table_of(params.entries()),
         }
     }
 

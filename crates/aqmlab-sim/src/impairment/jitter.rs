@@ -72,7 +72,7 @@ impl JitterState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impairment::autocorrelation;
+    use crate::rate::testing::{autocorrelation, deviation, mean};
 
     const COUNT: usize = 400_000;
 
@@ -88,10 +88,11 @@ mod tests {
     /// Returns mean, deviation and a tail probability, in units of the spread.
     fn jitter(distribution: Distribution, beyond: f64) -> [f64; 3] {
         let draws = jitter_draws(distribution, 0.0);
-        let count = COUNT as f64;
-        let mean = draws.iter().sum::<f64>() / count;
-        let deviation = (draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / count).sqrt();
-        [mean, deviation, draws.iter().filter(|x| **x > beyond).count() as f64 / count]
+        [mean(&draws), deviation(&draws), share_beyond(&draws, beyond)]
+    }
+
+    fn share_beyond(draws: &[f64], beyond: f64) -> f64 {
+        draws.iter().filter(|draw| **draw > beyond).count() as f64 / draws.len() as f64
     }
 
     #[test]
@@ -122,15 +123,12 @@ mod tests {
     /// that factor with every packet.
     #[test]
     fn correlation_keeps_the_distribution_and_is_what_it_says() {
-        let beyond = |draws: &[f64], x: f64| {
-            draws.iter().filter(|draw| **draw > x).count() as f64 / COUNT as f64
-        };
         for distribution in [Distribution::Uniform, Distribution::Pareto] {
             let independent = jitter_draws(distribution, 0.0);
             for correlation in [0.25, 0.8] {
                 let draws = jitter_draws(distribution, correlation);
                 for x in [-0.5, 0.0, 0.5, 0.9] {
-                    let [one, other] = [&draws, &independent].map(|draws| beyond(draws, x));
+                    let [one, other] = [&draws, &independent].map(|draws| share_beyond(draws, x));
                     assert!((one - other).abs() < 0.01, "{x}: {one} {other}");
                 }
                 for distance in 1..=3 {

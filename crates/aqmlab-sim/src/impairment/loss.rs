@@ -2,7 +2,8 @@
 
 use aqmlab_core::{Error, ParamType, Params, Result, Span, Stream, Time, Value, params};
 
-use super::{Draws, MAX_CORRELATION, entries};
+use super::{Draws, MAX_CORRELATION};
+use crate::rate::table_of;
 
 params! {
     /// Random events with the same probability for each packet.
@@ -53,7 +54,7 @@ impl ChanceParams {
     /// Returns a value that reads back as the same.
     pub(crate) fn to_value(&self) -> Value {
         match self.correlation > 0.0 {
-            true => entries(self),
+            true => table_of(self.entries()),
             false => self.chance.to_text().into(),
         }
     }
@@ -137,9 +138,9 @@ impl Loss {
     pub(crate) fn to_value(&self) -> Value {
         match self {
             Loss::Random(params) => params.to_value(),
-            Loss::GilbertElliott(params) => entries(params),
-            Loss::Listed(params) => entries(params),
-            Loss::Outages(params) => entries(params),
+            Loss::GilbertElliott(params) => table_of(params.entries()),
+            Loss::Listed(params) => table_of(params.entries()),
+            Loss::Outages(params) => table_of(params.entries()),
         }
     }
 }
@@ -155,27 +156,6 @@ impl OutageParams {
             return Err(Error::not_allowed(self.on, "a time above 0s if `off` is 0s").at("on"));
         }
         Ok(())
-    }
-}
-
-/// State of random events.
-#[derive(Clone)]
-pub(crate) struct ChanceState {
-    params: ChanceParams,
-    draws: Draws,
-}
-
-impl ChanceState {
-    /// Creates the state; `None` if events never happen.
-    pub fn new(params: &ChanceParams) -> Option<Self> {
-        let state = ChanceState { params: params.clone(), draws: Draws::default() };
-        (params.chance > 0.0).then_some(state)
-    }
-
-    /// Returns whether the event happens to the next packet.
-    pub fn next(&mut self, stream: &mut Stream) -> bool {
-        let draw = self.draws.next(self.params.correlation, stream, Stream::uniform);
-        draw < self.params.chance
     }
 }
 
@@ -256,7 +236,7 @@ impl LossState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impairment::autocorrelation;
+    use crate::rate::testing::autocorrelation;
 
     const COUNT: usize = 400_000;
 
@@ -273,15 +253,6 @@ mod tests {
 
     fn read(text: &str) -> Result<Loss> {
         Loss::read(&crate::scenario::parse_value(text))
-    }
-
-    #[test]
-    fn random_losses_are_independent() {
-        let losses = losses(read("0.03").unwrap());
-        assert!((rate(&losses) - 0.03).abs() < 0.001);
-        let after: Vec<bool> =
-            losses.windows(2).filter(|pair| pair[0]).map(|pair| pair[1]).collect();
-        assert!((rate(&after) - 0.03).abs() < 0.006, "{}", rate(&after));
     }
 
     /// Rate and mean burst in closed form. With the bad state's share b = p / (p + r), the rate is
@@ -350,41 +321,21 @@ mod tests {
         assert_eq!(every(10), seldom);
     }
 
-    #[test]
-    fn losses_that_are_none_are_refused() {
-        for (text, expected) in [
-            ("1.5", "a probability from 0 to 1"),
-            ("{ chance = 1.5 }", "chance: "),
-            ("{ chance = 0.1, correlation = 1 }", "correlation: "),
-            ("{ chance = 0.1, p = 0.1 }", "unknown key"),
-            ("nan", "a probability from 0 to 1"),
-            ("{ p = 2.0 }", "p: "),
-            ("{ p = 0.1, r = 1.5 }", "r: "),
-            ("{ packets = [0] }", "numbers from 1"),
-            ("{ packets = [-1] }", "packets"),
-            ("{ q = 1 }", "unknown key"),
-            ("{ on = \"0s\", off = \"0s\" }", "on: "),
-            ("{ off = \"10us\" }", "off: "),
-            ("{ on = \"1s\", p = 0.1 }", "unknown key"),
-        ] {
-            let error = read(text).unwrap_err().to_string();
-            assert!(error.contains(expected), "{text}: {error}");
-        }
-    }
-
     /// Property of `correlation`: the rate is unchanged, and the autocorrelation falls by that
-    /// factor with every packet.
+    /// factor with every packet. Without it, losses are independent.
     #[test]
     fn correlation_keeps_the_rate_and_is_what_it_says() {
-        for correlation in [0.25, 0.8] {
+        for (correlation, rates, laws) in
+            [(0.0, 0.001, 0.006), (0.25, 0.003, 0.02), (0.8, 0.003, 0.02)]
+        {
             let text = format!("{{ chance = 0.05, correlation = {correlation} }}");
             let lost = losses(read(&text).unwrap());
-            assert!((rate(&lost) - 0.05).abs() < 0.003, "{}", rate(&lost));
+            assert!((rate(&lost) - 0.05).abs() < rates, "{}", rate(&lost));
             let lost: Vec<f64> = lost.into_iter().map(f64::from).collect();
             for distance in 1..=3 {
                 let law = libm::pow(correlation, distance as f64);
                 let measured = autocorrelation(&lost, distance);
-                assert!((measured - law).abs() < 0.02, "{distance}: {measured} {law}");
+                assert!((measured - law).abs() < laws, "{distance}: {measured} {law}");
             }
         }
     }

@@ -33,15 +33,15 @@ mod jitter;
 mod loss;
 mod slot;
 
-use aqmlab_core::{Params, Stream, Value};
+use aqmlab_core::Stream;
 
 pub use self::delay::{DelayCsvParams, DelayProcess, DelayStepsParams};
 pub(crate) use self::jitter::JitterState;
 pub use self::jitter::{Distribution, JitterParams};
+pub(crate) use self::loss::LossState;
 pub use self::loss::{
     Chance, ChanceParams, GilbertElliottParams, ListedLossParams, Loss, OutageParams,
 };
-pub(crate) use self::loss::{ChanceState, LossState};
 pub use self::slot::SlotParams;
 pub(crate) use self::slot::SlotState;
 
@@ -60,11 +60,6 @@ pub struct PropagationConfig {
     pub reordering: bool,
     /// Slots of arrivals.
     pub slot: Option<SlotParams>,
-}
-
-fn entries(params: &impl Params) -> Value {
-    let entries = params.entries().into_iter();
-    Value::Table(entries.map(|(key, text)| (key.to_string(), text)).collect())
 }
 
 /// Limit of the correlation: at 1 all packets would have the outcome of the first.
@@ -94,13 +89,4 @@ impl Draws {
         self.last = Some(value);
         value
     }
-}
-
-/// Returns the autocorrelation of values at this distance.
-#[cfg(test)]
-fn autocorrelation(values: &[f64], distance: usize) -> f64 {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let product = |(a, b): (&f64, &f64)| (a - mean) * (b - mean);
-    let along: f64 = values.iter().zip(&values[distance..]).map(product).sum();
-    along / values.iter().zip(values).map(product).sum::<f64>()
 }

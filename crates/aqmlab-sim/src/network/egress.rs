@@ -34,6 +34,7 @@ use aqmlab_core::{Bytes, Framing, FramingParams, Limit, Packet, Rate, Span, Time
 
 use super::config::LinkConfig;
 use super::occupancy::{Occupancy, Waits};
+use super::probe::TimeSum;
 
 params! {
     /// Shaper between a queue and its link: one class of HTB.
@@ -218,105 +219,30 @@ impl DynamicLimit {
     }
 }
 
-/// FIFO of the driver.
-#[derive(Clone)]
-struct Driver {
-    limit: Limit,
-    dynamic: Option<DynamicLimit>,
-    interrupts: Span,
-    fifo: VecDeque<Packet>,
-    /// Packets that occupy room: waiting, in transmission, or sent and not reported.
-    packets: u64,
-    bytes: u64,
-    /// Packets sent and not reported.
-    sent_packets: u64,
-    sent_bytes: u64,
-    /// Time of the next interrupt, if packets are to be reported.
-    interrupt_at: Option<Time>,
-}
-
-impl Driver {
-    fn new(params: &DriverParams, env: &LinkEnv) -> Self {
-        Driver {
-            limit: params.limit.resolve(env.rate, env.base_rtt),
-            dynamic: params.bql.then(DynamicLimit::default),
-            interrupts: params.interrupts,
-            fifo: VecDeque::new(),
-            packets: 0,
-            bytes: 0,
-            sent_packets: 0,
-            sent_bytes: 0,
-            interrupt_at: None,
-        }
-    }
-
-    /// Returns whether the driver has room for a packet. A limit in bytes is checked before the
-    /// packet is known, like a device that stops its queue: it may be exceeded by one packet.
-    fn has_room(&self) -> bool {
-        let within = match self.limit {
-            Limit::Packets(limit) => self.packets < limit,
-            Limit::Bytes(limit) => self.bytes < limit.get(),
-            Limit::Bdp(_) | Limit::Unlimited => true,
-        };
-        within && self.dynamic.as_ref().is_none_or(DynamicLimit::has_room)
-    }
-
-    fn push(&mut self, packet: Packet) {
-        self.packets += 1;
-        self.bytes += u64::from(packet.size());
-        if let Some(dynamic) = &mut self.dynamic {
-            dynamic.queued += u64::from(packet.size());
-        }
-        self.fifo.push_back(packet);
-    }
-
-    /// Records that a packet of this size has been sent.
-    fn sent(&mut self, now: Time, size: u32) {
-        self.sent_packets += 1;
-        self.sent_bytes += u64::from(size);
-        if self.interrupts == Span::ZERO {
-            self.interrupt(now);
-        } else {
-            self.interrupt_at.get_or_insert(now + self.interrupts);
-        }
-    }
-
-    fn interrupt(&mut self, now: Time) {
-        let bytes = std::mem::take(&mut self.sent_bytes);
-        self.packets -= std::mem::take(&mut self.sent_packets);
-        self.bytes -= bytes;
-        self.interrupt_at = None;
-        if let Some(dynamic) = &mut self.dynamic {
-            dynamic.complete(now, bytes);
-        }
-    }
-}
-
-/// Times of packets in the driver, without their transmission.
+/// Summary of a driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DriverSummary {
-    /// Number of packets.
-    pub count: u64,
-    /// Sum of their times.
-    total: u128,
-    /// Longest time.
-    pub max: Span,
+    /// Times of packets in the driver, without their transmission.
+    pub times: TimeSum,
     /// Largest number of bytes in the driver.
     pub max_bytes: u64,
-}
-
-impl DriverSummary {
-    /// Returns the mean time in seconds; NaN without packets.
-    pub fn mean(&self) -> f64 {
-        self.total as f64 / self.count as f64 * 1e-9
-    }
 }
 
 /// Shaper and driver of a link.
 #[derive(Clone)]
 pub(crate) struct Egress {
     shaper: Option<Shaper>,
-    driver: Driver,
+    limit: Limit,
+    dynamic: Option<DynamicLimit>,
+    interrupts: Span,
+    /// FIFO of the driver.
+    fifo: VecDeque<Packet>,
+    /// Packets that occupy room in the driver: waiting, in transmission, or sent and not reported.
+    room_taken: Backlog,
+    /// Packets sent and not reported.
+    sent: Backlog,
+    /// Time of the next interrupt, if packets are to be reported.
+    interrupt_at: Option<Time>,
     pub summary: DriverSummary,
     /// Packets passed to the transmitter since the start of the run.
     pub passed: Backlog,
@@ -336,7 +262,13 @@ impl Egress {
         let driver = link.driver.clone().unwrap_or_else(transparent);
         Some(Egress {
             shaper: link.shaper.as_ref().map(Shaper::new),
-            driver: Driver::new(&driver, env),
+            limit: driver.limit.resolve(env.rate, env.base_rtt),
+            dynamic: driver.bql.then(DynamicLimit::default),
+            interrupts: driver.interrupts,
+            fifo: VecDeque::new(),
+            room_taken: Backlog::default(),
+            sent: Backlog::default(),
+            interrupt_at: None,
             summary: DriverSummary::default(),
             passed: Backlog::default(),
             occupancy: Occupancy::default(),
@@ -344,9 +276,15 @@ impl Egress {
         })
     }
 
-    /// Returns whether the driver has room for a packet.
+    /// Returns whether the driver has room for a packet. A limit in bytes is checked before the
+    /// packet is known, like a device that stops its queue: it may be exceeded by one packet.
     pub fn has_room(&self) -> bool {
-        self.driver.has_room()
+        let within = match self.limit {
+            Limit::Packets(limit) => self.room_taken.packets < limit,
+            Limit::Bytes(limit) => self.room_taken.bytes < limit.get(),
+            Limit::Bdp(_) | Limit::Unlimited => true,
+        };
+        within && self.dynamic.as_ref().is_none_or(DynamicLimit::has_room)
     }
 
     /// Returns whether there is a shaper.
@@ -364,20 +302,22 @@ impl Egress {
         if let Some(shaper) = &mut self.shaper {
             shaper.take(packet.size());
         }
+        if let Some(dynamic) = &mut self.dynamic {
+            dynamic.queued += u64::from(packet.size());
+        }
+        self.room_taken.packets += 1;
+        self.room_taken.bytes += u64::from(packet.size());
+        self.summary.max_bytes = self.summary.max_bytes.max(self.room_taken.bytes);
         self.occupancy.enter(now, packet.size());
         packet.set_arrival(now);
-        self.driver.push(packet);
-        self.summary.max_bytes = self.summary.max_bytes.max(self.driver.bytes);
+        self.fifo.push_back(packet);
     }
 
     /// Removes the next packet for the transmitter.
     pub fn pop(&mut self, now: Time) -> Option<Packet> {
-        let packet = self.driver.fifo.pop_front()?;
+        let packet = self.fifo.pop_front()?;
         self.occupancy.leave(now, packet.size());
-        let waited = now - packet.arrival();
-        self.summary.count += 1;
-        self.summary.total += u128::from(waited.as_nanos());
-        self.summary.max = self.summary.max.max(waited);
+        self.summary.times.add(now - packet.arrival());
         self.passed.packets += 1;
         self.passed.bytes += u64::from(packet.size());
         Some(packet)
@@ -385,52 +325,69 @@ impl Egress {
 
     /// Ends the warm-up: the summary restarts.
     pub fn restart(&mut self) {
-        self.waits.add_sum(self.summary.total);
-        self.summary = DriverSummary { max_bytes: self.driver.bytes, ..DriverSummary::default() };
+        self.waits.add_sum(self.summary.times.sum);
+        let max_bytes = self.room_taken.bytes;
+        self.summary = DriverSummary { max_bytes, ..DriverSummary::default() };
     }
 
     /// Checks Little's law in the driver at the end of a run.
     pub fn assert_littles_law(&self, end: Time, link: &str) {
         let mut waits = self.waits;
-        waits.add_sum(self.summary.total);
-        self.driver.fifo.iter().for_each(|packet| waits.add(end - packet.arrival()));
+        waits.add_sum(self.summary.times.sum);
+        self.fifo.iter().for_each(|packet| waits.add(end - packet.arrival()));
         let inside = Backlog { packets: self.waiting(), bytes: 0 };
         waits.assert_equal(self.occupancy.integral(end, inside)[0], link, "driver");
     }
 
     /// Records that a packet of this size has been sent.
     pub fn sent(&mut self, now: Time, size: u32) {
-        self.driver.sent(now, size);
+        self.sent.packets += 1;
+        self.sent.bytes += u64::from(size);
+        if self.interrupts == Span::ZERO {
+            self.interrupt(now);
+        } else {
+            self.interrupt_at.get_or_insert(now + self.interrupts);
+        }
+    }
+
+    fn interrupt(&mut self, now: Time) {
+        let Backlog { packets, bytes } = std::mem::take(&mut self.sent);
+        self.room_taken.packets -= packets;
+        self.room_taken.bytes -= bytes;
+        self.interrupt_at = None;
+        if let Some(dynamic) = &mut self.dynamic {
+            dynamic.complete(now, bytes);
+        }
     }
 
     /// Returns the time of the next interrupt or, if `queued` packets wait only for tokens, the end
     /// of the deficit.
     pub fn next_wakeup(&mut self, now: Time, queued: bool) -> Option<Time> {
-        let interrupt = self.driver.interrupt_at;
-        let Some(shaper) = self.shaper.as_mut().filter(|_| queued && self.driver.has_room()) else {
-            return interrupt;
+        let may_enter = queued && self.has_room();
+        let Some(shaper) = self.shaper.as_mut().filter(|_| may_enter) else {
+            return self.interrupt_at;
         };
         let tokens =
             Some(shaper.wait(now)).filter(|wait| *wait > Span::ZERO).map(|wait| now + wait);
-        tokens.into_iter().chain(interrupt).min()
+        tokens.into_iter().chain(self.interrupt_at).min()
     }
 
     /// Handles the wake-up.
     pub fn on_wakeup(&mut self, now: Time) {
-        if self.driver.interrupt_at.is_some_and(|at| at <= now) {
-            self.driver.interrupt(now);
+        if self.interrupt_at.is_some_and(|at| at <= now) {
+            self.interrupt(now);
         }
     }
 
     /// Returns the number of packets waiting in the driver.
     pub fn waiting(&self) -> u64 {
-        self.driver.fifo.len() as u64
+        self.fifo.len() as u64
     }
 
     /// Reports the state that recordings contain.
     pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        see("driver_bytes", self.driver.bytes as f64);
-        if let Some(dynamic) = &self.driver.dynamic {
+        see("driver_bytes", self.room_taken.bytes as f64);
+        if let Some(dynamic) = &self.dynamic {
             see("driver_limit_bytes", dynamic.limit as f64);
         }
     }

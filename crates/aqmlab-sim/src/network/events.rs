@@ -238,73 +238,20 @@ impl EventTag {
     }
 }
 
-/// Event of a link, with the link's index.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum LinkEvent {
-    /// Arrival of the first packet in propagation at the far end.
-    Delivery(u32),
-    /// End of a transmission while packets are queued.
-    TransmissionEnd(u32),
-    /// Timer of queue discipline, shaper or driver.
-    Wakeup(u32),
-}
+/// Kind of the event of a link at the end of a transmission while packets are queued. The index of a
+/// link's event is that of the link.
+pub(crate) const TRANSMISSION_END: u32 = 1;
+/// Kind of the event of a timer of queue discipline, shaper or driver.
+pub(crate) const WAKEUP: u32 = 2;
 
-impl LinkEvent {
-    #[inline]
-    pub fn new(kind: u32, index: u32) -> Self {
-        match kind {
-            TRANSMISSION_END => LinkEvent::TransmissionEnd(index),
-            2 => LinkEvent::Wakeup(index),
-            _ => LinkEvent::Delivery(index),
+impl Simultaneous {
+    /// Returns the kind of the event at which the first packet in propagation arrives at the far
+    /// end.
+    pub(crate) fn delivery(self) -> u32 {
+        match self {
+            Simultaneous::ArrivalsFirst => 0,
+            Simultaneous::DeparturesFirst => 3,
         }
-    }
-}
-
-/// Kind of deliveries if arrivals are first, and if departures are first.
-const FIRST: u32 = 0;
-const LAST: u32 = 3;
-/// Kind of the end of a transmission.
-const TRANSMISSION_END: u32 = 1;
-
-/// Pending events of a network's links.
-#[derive(Clone)]
-pub(crate) struct LinkEvents {
-    pending: EventQueue,
-    delivery: u32,
-}
-
-impl LinkEvents {
-    /// Creates an empty set.
-    pub fn new(simultaneous: Simultaneous) -> Self {
-        let delivery = match simultaneous {
-            Simultaneous::ArrivalsFirst => FIRST,
-            Simultaneous::DeparturesFirst => LAST,
-        };
-        LinkEvents { pending: EventQueue::default(), delivery }
-    }
-    #[inline]
-    pub fn push(&mut self, time: Time, event: LinkEvent) {
-        let (kind, index) = match event {
-            LinkEvent::Delivery(index) => (self.delivery, index),
-            LinkEvent::TransmissionEnd(index) => (TRANSMISSION_END, index),
-            LinkEvent::Wakeup(index) => (2, index),
-        };
-        self.pending.push(time, kind, index);
-    }
-    /// Removes the next event.
-    #[inline]
-    pub fn pop(&mut self) {
-        self.pending.pop();
-    }
-    /// Postpones the next event.
-    #[inline]
-    pub fn postpone(&mut self, to: Time) {
-        self.pending.postpone(to);
-    }
-    /// Returns the key of the next event.
-    #[inline(always)]
-    pub fn next(&self) -> EventKey {
-        self.pending.next()
     }
 }
 
@@ -315,32 +262,19 @@ mod tests {
 
     use super::*;
 
-    fn order_at_one_moment(simultaneous: Simultaneous) -> Vec<LinkEvent> {
-        let mut events = LinkEvents::new(simultaneous);
-        let now = Time::from_nanos(5);
-        events.push(now, LinkEvent::Delivery(1));
-        events.push(now, LinkEvent::Wakeup(7));
-        events.push(now, LinkEvent::TransmissionEnd(9));
-        events.push(now, LinkEvent::Delivery(0));
-        std::iter::from_fn(|| {
-            let next = events.next().any()?;
-            events.pop();
-            Some(LinkEvent::new(next.kind(), next.index()))
-        })
-        .collect()
+    fn order_at_one_moment(simultaneous: Simultaneous) -> Vec<u32> {
+        let mut events = EventQueue::default();
+        let delivery = simultaneous.delivery();
+        for (kind, link) in [(delivery, 1), (WAKEUP, 7), (TRANSMISSION_END, 9), (delivery, 0)] {
+            events.push(Time::from_nanos(5), kind, link);
+        }
+        std::iter::from_fn(|| events.pop().any()).map(EventKey::index).collect()
     }
 
     #[test]
     fn at_one_moment_there_is_one_order_and_it_can_be_chosen() {
-        use LinkEvent::{Delivery, TransmissionEnd, Wakeup};
-        assert_eq!(
-            order_at_one_moment(Simultaneous::ArrivalsFirst),
-            [Delivery(0), Delivery(1), TransmissionEnd(9), Wakeup(7)]
-        );
-        assert_eq!(
-            order_at_one_moment(Simultaneous::DeparturesFirst),
-            [TransmissionEnd(9), Wakeup(7), Delivery(0), Delivery(1)]
-        );
+        assert_eq!(order_at_one_moment(Simultaneous::ArrivalsFirst), [0, 1, 9, 7]);
+        assert_eq!(order_at_one_moment(Simultaneous::DeparturesFirst), [9, 7, 0, 1]);
     }
 
     proptest! {

@@ -54,7 +54,7 @@ impl FlowLosses {
 }
 
 /// Losses at one link.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Losses {
     /// Losses by flow, and the number of the last event in which a flow had any.
     flows: BTreeMap<u32, (FlowLosses, u64)>,
@@ -73,16 +73,7 @@ pub(crate) struct Losses {
 
 impl Losses {
     pub fn new(window: Span) -> Self {
-        Losses {
-            flows: BTreeMap::new(),
-            sending: None,
-            window: window.max(Span::from_nanos(1)),
-            event_end: Time::ZERO,
-            events: 0,
-            event_flows: 0,
-            bulk: 0,
-            event_bulk: 0,
-        }
+        Losses { window: window.max(Span::from_nanos(1)), ..Losses::default() }
     }
 
     /// Counts a packet that the link loses after its transmission, which ends at `sent`.
@@ -125,12 +116,7 @@ impl Losses {
 
     /// Restarts all counts.
     pub fn restart(&mut self) {
-        self.flows.clear();
-        self.sending = None;
-        self.events = 0;
-        self.event_flows = 0;
-        self.event_bulk = 0;
-        self.event_end = Time::ZERO;
+        *self = Losses { bulk: self.bulk, ..Losses::new(self.window) };
     }
 
     /// Returns the losses of a flow at this link up to `now`; `flow` is as in packets.

@@ -13,61 +13,43 @@
 //! 1. Turns are in order, where stations contend at random. Contention, collisions and turnaround
 //!    take no time (`rate = { process = "wifi" }` models them, for one station).
 
-/// A medium of a network.
-#[derive(Clone)]
+/// A medium of a network, numbered as the first of its links.
+#[derive(Clone, Default)]
 pub(crate) struct Medium {
-    taken: bool,
-    parties: Vec<Party>,
-}
-
-#[derive(Clone)]
-struct Party {
-    /// Index of the link.
-    link: u32,
-    waits: bool,
-}
-
-/// Place of a link among those that share a medium.
-#[derive(Clone, Copy)]
-pub(crate) struct Share {
-    /// Index of the medium.
-    medium: usize,
-    /// Index among the parties of the medium.
-    place: usize,
+    is_taken: bool,
+    /// Links that wait, in ascending order.
+    waiting: Vec<u32>,
 }
 
 impl Medium {
-    /// Returns the medium of these links, with this index, and their shares of it.
-    pub fn of(links: &[u32], index: usize) -> (Medium, impl Iterator<Item = Share>) {
-        let parties = links.iter().map(|link| Party { link: *link, waits: false }).collect();
-        let shares = (0..links.len()).map(move |place| Share { medium: index, place });
-        (Medium { taken: false, parties }, shares)
+    /// Takes the medium for a link. Returns false, and lets the link wait, if another one has taken
+    /// it.
+    pub fn take(&mut self, link: u32) -> bool {
+        if self.is_taken {
+            self.wait(link);
+            return false;
+        }
+        self.is_taken = true;
+        true
     }
-}
-
-impl Share {
-    pub fn is_taken(self, media: &[Medium]) -> bool {
-        media[self.medium].taken
+    /// Releases the medium of a link. Returns the link that waits next.
+    pub fn release(&mut self, link: u32) -> Option<u32> {
+        self.is_taken = false;
+        self.next_waiting(link)
     }
-    pub fn take(self, media: &mut [Medium]) {
-        media[self.medium].taken = true;
+    /// Lets a link wait for its turn.
+    pub fn wait(&mut self, link: u32) {
+        let place = self.waiting.partition_point(|other| *other < link);
+        self.waiting.insert(place, link);
     }
-    /// Releases the medium. Returns the link that waits next.
-    pub fn release(self, media: &mut [Medium]) -> Option<u32> {
-        media[self.medium].taken = false;
-        self.next_waiting(media)
-    }
-    pub fn set_waiting(self, waits: bool, media: &mut [Medium]) {
-        media[self.medium].parties[self.place].waits = waits;
+    /// Ends the wait of a link.
+    pub fn end_wait(&mut self, link: u32) {
+        self.waiting.retain(|other| *other != link);
     }
     /// Returns the link whose turn follows this one's, if the medium is free and a link waits.
-    pub fn next_waiting(self, media: &[Medium]) -> Option<u32> {
-        let medium = &media[self.medium];
-        if medium.taken {
-            return None;
-        }
-        let (before, after) = medium.parties.split_at(self.place);
-        let others = after[1..].iter().chain(before);
-        others.into_iter().find(|party| party.waits).map(|party| party.link)
+    pub fn next_waiting(&self, link: u32) -> Option<u32> {
+        let after = self.waiting.iter().find(|other| **other > link);
+        let next = after.or(self.waiting.first()).filter(|other| **other != link);
+        next.copied().filter(|_| !self.is_taken)
     }
 }

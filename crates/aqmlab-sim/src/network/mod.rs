@@ -39,9 +39,9 @@ pub use self::routes::{Hop, RouteId};
 pub use self::wire::Capacity;
 
 use self::accounting::PacketAccounting;
-use self::events::{EventKey, LinkEvent, LinkEvents};
-use self::link::Link;
+use self::events::{EventKey, EventQueue, TRANSMISSION_END, WAKEUP};
 use self::medium::Medium;
+use self::propagation::FixedDelay;
 use self::records::RecordSink;
 use self::routes::Routes;
 
@@ -78,16 +78,6 @@ pub struct Setup<'a> {
 impl Setup<'_> {
     /// End of a network that runs for ever.
     pub const NO_END: Time = Time::MAX;
-
-    /// Returns the links, by index, of each medium that several share.
-    fn media(&self) -> Vec<Vec<u32>> {
-        let indices = 0..self.links.len() as u32;
-        let medium = |index: u32| self.links[index as usize].medium;
-        let firsts = indices.clone().filter(|index| medium(*index) == Some(*index));
-        firsts
-            .map(|first| indices.clone().filter(|index| medium(*index) == Some(first)).collect())
-            .collect()
-    }
 }
 
 /// State that the links of a network share.
@@ -97,8 +87,11 @@ pub(crate) struct Shared<S: PacketStore> {
     pub now: Time,
     /// Greatest key of all events handled so far.
     pub reached: EventKey,
-    pub events: LinkEvents,
+    pub events: EventQueue,
+    /// Kind of the events of deliveries.
+    pub delivery: u32,
     pub accounting: PacketAccounting<S>,
+    /// Media, by the index of the first of their links.
     pub media: Vec<Medium>,
 }
 
@@ -118,7 +111,10 @@ impl<S: PacketStore> Observer<S> for () {}
 /// Links, routes and packets in flight.
 #[derive(Clone)]
 pub struct Network<S: PacketStore> {
-    links: Vec<Link>,
+    /// Links of the setup, which have a queue.
+    links: Vec<QueuedLink>,
+    /// Links without a queue, which delay all packets equally. Their indices follow those above.
+    delays: Vec<FixedDelay>,
     routes: Routes,
     shared: Shared<S>,
     handled: u64,
@@ -130,33 +126,25 @@ where
 {
     /// Returns the network of `setup`, empty, at time zero.
     pub fn new(setup: &Setup) -> Self {
-        let make = |index| Link::Queued(Box::new(QueuedLink::new(index, setup)));
-        let mut links: Vec<Link> = (0..setup.links.len()).map(make).collect();
-        let mut media = Vec::new();
-        for (index, parties) in setup.media().iter().enumerate() {
-            let (medium, shares) = Medium::of(parties, index);
-            media.push(medium);
-            for (link, share) in parties.iter().zip(shares) {
-                links[*link as usize].expect_queued().share(share);
-            }
-        }
+        let links: Vec<_> =
+            (0..setup.links.len()).map(|index| QueuedLink::new(index, setup)).collect();
         let shared = Shared {
             now: Time::ZERO,
             reached: EventKey::MIN,
-            events: LinkEvents::new(setup.simultaneous),
+            events: EventQueue::default(),
+            delivery: setup.simultaneous.delivery(),
             accounting: PacketAccounting::new(S::default()),
-            media,
+            media: vec![Medium::default(); links.len()],
         };
-        Network { links, routes: Routes::default(), shared, handled: 0 }
+        Network { links, delays: Vec::new(), routes: Routes::default(), shared, handled: 0 }
     }
 }
 
 impl<S: PacketStore> Network<S> {
     /// Adds a link without a queue, which delays packets by `delay`. Returns its index.
     pub fn add_delay(&mut self, delay: Span) -> u32 {
-        let index = self.links.len() as u32;
-        self.links.push(Link::delay(index, delay));
-        index
+        self.delays.push(FixedDelay::new(delay));
+        (self.links.len() + self.delays.len()) as u32 - 1
     }
 
     /// Adds a route over at least one link, by index.
@@ -172,11 +160,6 @@ impl<S: PacketStore> Network<S> {
         self.routes.change(route, links);
     }
 
-    /// Returns whether a route has this number.
-    pub fn has_route(&self, route: RouteId) -> bool {
-        self.routes.has(route)
-    }
-
     /// Returns the link that a packet is on whose next hop is `position`.
     pub fn link_of(&self, position: Hop) -> u32 {
         self.routes.link(position.previous()).expect("the packet has entered a link")
@@ -184,9 +167,7 @@ impl<S: PacketStore> Network<S> {
 
     /// Schedules the first timers of the queue disciplines.
     pub fn start(&mut self) {
-        for link in self.links.iter_mut().filter_map(Link::queued_mut) {
-            link.start(&mut self.shared);
-        }
+        self.links.iter_mut().for_each(|link| link.schedule_wakeup(&mut self.shared));
     }
 
     /// Injects a packet at the start of a route. `now` is no earlier than in any call before.
@@ -245,9 +226,21 @@ impl<S: PacketStore> Network<S> {
         self.shared.now = time;
         self.shared.reached = self.shared.reached.max(key);
         self.handled += 1;
-        match LinkEvent::new(key.kind(), key.index()) {
-            LinkEvent::Delivery(link) => {
-                *arrived = self.links[link as usize].deliver(&mut self.shared);
+        let link = key.index();
+        match key.kind() {
+            TRANSMISSION_END => {
+                self.shared.events.pop();
+                self.transmission_end(link);
+            }
+            WAKEUP => {
+                self.shared.events.pop();
+                self.links[link as usize].wakeup(&mut self.shared);
+            }
+            _ => {
+                *arrived = match self.links.get_mut(link as usize) {
+                    Some(link) => link.deliver(&mut self.shared),
+                    None => self.leave_delay(link),
+                };
                 let Some(packet) = arrived else { return };
                 observer.left(time, link, packet, &self.shared.accounting.store);
                 let Some(next) = self.routes.link(Hop(packet.position)) else {
@@ -256,14 +249,6 @@ impl<S: PacketStore> Network<S> {
                 if let Some(packet) = arrived.take() {
                     self.forward(next, packet, observer);
                 }
-            }
-            LinkEvent::TransmissionEnd(link) => {
-                self.shared.events.pop();
-                self.transmission_end(link);
-            }
-            LinkEvent::Wakeup(link) => {
-                self.shared.events.pop();
-                self.links[link as usize].expect_queued().wakeup(&mut self.shared);
             }
         }
     }
@@ -280,21 +265,37 @@ impl<S: PacketStore> Network<S> {
     fn enter(&mut self, link: u32, mut packet: Packet, observer: &mut impl Observer<S>) {
         packet.set_arrival(self.shared.now);
         observer.entered(self.shared.now, link, &packet, &self.shared.accounting.store);
-        self.links[link as usize].arrive(packet, &mut self.shared);
+        match self.links.get_mut(link as usize) {
+            Some(link) => link.arrive(packet, &mut self.shared),
+            None => self.enter_delay(link, packet),
+        }
+    }
+
+    /// Passes a packet to a link without a queue. Not inlined, which would cost other packets more.
+    #[inline(never)]
+    fn enter_delay(&mut self, link: u32, packet: Packet) {
+        let delay = &mut self.delays[link as usize - self.links.len()];
+        delay.push(packet, self.shared.now, link, &mut self.shared);
+    }
+
+    /// Removes the packet that arrives at the far end of a link without a queue.
+    #[inline(never)]
+    fn leave_delay(&mut self, link: u32) -> Option<Packet> {
+        self.delays[link as usize - self.links.len()].pop(&mut self.shared)
     }
 
     /// Handles the end of a transmission, and the turns on a shared medium that follow from it.
     #[inline]
     fn transmission_end(&mut self, link: u32) {
-        let mut next = self.links[link as usize].expect_queued().transmission_end(&mut self.shared);
+        let mut next = self.links[link as usize].transmission_end(&mut self.shared);
         while let Some(link) = next {
-            next = self.links[link as usize].expect_queued().granted(&mut self.shared);
+            next = self.links[link as usize].granted(&mut self.shared);
         }
     }
 
     /// Returns the number of events so far, deferred ends of transmissions included.
     pub fn handled(&self) -> u64 {
-        self.handled + self.links().map(QueuedLink::deferred_ends).sum::<u64>()
+        self.handled + self.links().map(|link| link.deferred).sum::<u64>()
     }
 
     /// Returns the store with the payloads of packets.
@@ -310,22 +311,22 @@ impl<S: PacketStore> Network<S> {
 
     /// Returns the links that have a queue, in the order of the setup.
     pub fn links(&self) -> impl Iterator<Item = &QueuedLink> + Clone {
-        self.links.iter().filter_map(Link::queued)
+        self.links.iter()
     }
 
     /// Returns the links that have a queue, to be changed.
     pub fn links_mut(&mut self) -> impl Iterator<Item = &mut QueuedLink> {
-        self.links.iter_mut().filter_map(Link::queued_mut)
+        self.links.iter_mut()
     }
 
     /// Returns the link with this index in the setup.
     pub fn link(&self, index: usize) -> &QueuedLink {
-        self.links[index].queued().expect("links of the setup have a queue")
+        &self.links[index]
     }
 
     /// Returns the link with this index in the setup, to be changed.
     pub fn link_mut(&mut self, index: usize) -> &mut QueuedLink {
-        self.links[index].expect_queued()
+        &mut self.links[index]
     }
 
     /// Marks all events before `key` as handled.
@@ -337,24 +338,19 @@ impl<S: PacketStore> Network<S> {
 
     /// Handles all deferred ends of transmissions before the present.
     pub fn catch_up(&mut self) {
-        for link in self.links.iter_mut().filter_map(Link::queued_mut) {
-            link.catch_up(&mut self.shared);
-        }
+        self.links.iter_mut().for_each(|link| link.catch_up(&mut self.shared));
     }
 
     /// Returns the next deferred end of a transmission, and its link.
     pub(crate) fn next_end(&self) -> Option<(EventKey, u32)> {
-        let ends = (0..).zip(&self.links).filter_map(|(index, link)| {
-            let end = link.queued()?.deferred_end()?;
-            Some((end, index))
-        });
-        ends.min_by_key(|(end, _)| *end)
+        let ends = (0..).zip(&self.links);
+        ends.filter_map(|(index, link)| Some((link.deferred_end()?, index))).min()
     }
 
     /// Handles a deferred end of a transmission.
     pub(crate) fn end_one(&mut self, end: EventKey, link: u32) {
         self.reach(end);
-        self.links[link as usize].expect_queued().end_one(end.time(), &mut self.shared);
+        self.links[link as usize].end_one(end.time(), &mut self.shared);
     }
 
     /// Changes a link.
@@ -365,7 +361,7 @@ impl<S: PacketStore> Network<S> {
         change: impl FnOnce(&mut QueuedLink, &mut Shared<S>),
     ) {
         self.shared.now = now;
-        let link = self.links[link as usize].expect_queued();
+        let link = &mut self.links[link as usize];
         link.catch_up(&mut self.shared);
         change(link, &mut self.shared);
         link.changed(&mut self.shared);
@@ -395,7 +391,8 @@ impl<S: PacketStore> Network<S> {
     pub fn finish(&mut self, end: Time) {
         self.catch_up();
         self.links_mut().for_each(|link| link.finish(end));
-        self.shared.accounting.check(self.links.iter().map(Link::held).sum());
+        let held = self.links.iter().map(QueuedLink::held).sum::<u64>();
+        self.shared.accounting.check(held + self.delays.iter().map(FixedDelay::held).sum::<u64>());
     }
 
     /// Passes future records of packets to a sink.
@@ -408,10 +405,6 @@ impl<S: PacketStore> Network<S> {
     /// Returns the results of the links that have a queue, from the end of the warm-up to `end`. Call
     /// [`finish`](Self::finish) first.
     pub fn into_results(self, end: Time) -> Vec<LinkResult> {
-        let queued = |link| match link {
-            Link::Queued(link) => Some(link.into_result(end)),
-            Link::Delay { .. } => None,
-        };
-        self.links.into_iter().filter_map(queued).collect()
+        self.links.into_iter().map(|link| link.into_result(end)).collect()
     }
 }

@@ -3,143 +3,10 @@
 use aqmlab_aqm::{Backlog, Reason};
 use aqmlab_core::{Bytes, Ecn, Packet, Span, Time};
 
-use super::histogram::Histogram;
+pub use super::histogram::{QUANTILES, TimeHistogram, TimeSum, TimeSummary, percentile};
 use super::losses::Losses;
 use super::occupancy::{Occupancy, Waits};
 use super::records::Records;
-
-/// Histogram of times: sojourn times of sent packets, and others.
-#[derive(Clone)]
-pub struct TimeHistogram {
-    histogram: Histogram,
-    sum: u128,
-    min: Span,
-    max: Span,
-}
-
-/// Summary of times.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TimeSummary {
-    /// Number of times.
-    pub count: u64,
-    /// Mean in seconds; NaN if there are no times, like the quantiles.
-    pub mean: f64,
-    /// Values at [`QUANTILES`], in seconds.
-    pub quantiles: [f64; QUANTILES.len()],
-    /// Shortest time; zero if there are no times.
-    pub min: Span,
-    /// Longest time.
-    pub max: Span,
-    /// Histogram: upper ends of buckets in nanoseconds, with counts. All runs have the same
-    /// buckets, so histograms can be added; the width of a bucket is at most 0.1 % of its value.
-    pub buckets: Vec<(u64, u64)>,
-}
-
-/// Quantiles in a summary.
-pub const QUANTILES: [f64; 6] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999];
-
-/// Returns the name of a quantile: `p50`, `p99`, `p999`.
-pub fn percentile(quantile: f64) -> String {
-    format!("p{}", (quantile * 1000.0) / 10.0).replace('.', "")
-}
-
-impl Default for TimeHistogram {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl TimeHistogram {
-    /// Creates an empty histogram.
-    pub fn new() -> Self {
-        TimeHistogram { histogram: Histogram::default(), sum: 0, min: Span::MAX, max: Span::ZERO }
-    }
-
-    /// Records a time. Not inlined: for cold paths.
-    #[inline(never)]
-    pub fn note(&mut self, time: Span) {
-        self.record(time);
-    }
-
-    /// Records a time `count` times.
-    pub fn note_many(&mut self, time: Span, count: u64) {
-        self.sum += u128::from(time.as_nanos()) * u128::from(count);
-        self.min = self.min.min(time);
-        self.max = self.max.max(time);
-        self.histogram.record_many(time.as_nanos(), count);
-    }
-
-    #[inline(always)]
-    fn record(&mut self, sojourn: Span) {
-        self.sum += u128::from(sojourn.as_nanos());
-        self.min = self.min.min(sojourn);
-        self.max = self.max.max(sojourn);
-        self.histogram.record(sojourn.as_nanos());
-    }
-
-    /// Returns the number of times, and their sum in seconds.
-    pub fn total(&self) -> (u64, f64) {
-        (self.count(), self.sum as f64 * 1e-9)
-    }
-
-    /// Adds the times of another histogram.
-    pub fn add(&mut self, other: &TimeHistogram) {
-        self.histogram.add(&other.histogram);
-        self.sum += other.sum;
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
-    }
-
-    /// Returns the number of recorded times.
-    pub fn count(&self) -> u64 {
-        self.histogram.len()
-    }
-
-    /// Returns the mean in seconds; NaN without times.
-    pub fn mean(&self) -> f64 {
-        self.sum as f64 / self.count() as f64 * 1e-9
-    }
-
-    /// Returns the longest time.
-    pub fn max(&self) -> Span {
-        self.max
-    }
-
-    /// Returns quantiles in seconds of the times recorded after `before`, an earlier state; NaN
-    /// without any.
-    pub fn quantiles_since<const N: usize>(
-        &self,
-        before: &TimeHistogram,
-        asked: [f64; N],
-    ) -> [f64; N] {
-        let since = self.histogram.since(&before.histogram).filter(|since| since.len() > 0);
-        asked.map(|quantile| {
-            since.as_ref().map_or(f64::NAN, |since| since.quantile(quantile) as f64 * 1e-9)
-        })
-    }
-
-    /// Returns a quantile in seconds; NaN without times.
-    pub fn quantile(&self, quantile: f64) -> f64 {
-        match self.count() {
-            0 => f64::NAN,
-            // The histogram returns the upper end of a bucket.
-            _ => self.histogram.quantile(quantile).min(self.max.as_nanos()) as f64 * 1e-9,
-        }
-    }
-
-    /// Returns summary statistics.
-    pub fn summary(&self) -> TimeSummary {
-        let count = self.count();
-        TimeSummary {
-            count,
-            mean: self.mean(),
-            quantiles: QUANTILES.map(|quantile| self.quantile(quantile)),
-            min: if count == 0 { Span::ZERO } else { self.min },
-            max: self.max,
-            buckets: self.histogram.buckets().collect(),
-        }
-    }
-}
 
 /// Intervals during which the backlog exceeded a threshold.
 #[derive(Clone, Debug)]
@@ -203,37 +70,17 @@ pub struct PacketRecord {
 }
 
 /// Event of a packet at a link.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct PacketEvent {
-    /// Time of the event.
-    pub time: Time,
-    /// Arrival at the queue.
-    pub arrival: Time,
-    /// Flow, by index over all flows.
-    pub flow: u32,
-    /// Bytes on the wire.
-    pub size: u32,
-    /// True for an acknowledgement.
-    pub is_ack: bool,
-    /// True if it carries CE.
-    pub ce: bool,
-    /// Kind of the event.
-    pub what: Happened,
-}
-
-/// Kind of a packet event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happened {
-    /// Arrival at the queue, which may drop the packet at once.
-    Arrived,
-    /// Departure from the queue to the transmitter.
-    Left,
-    /// Drop.
-    Dropped(Reason),
+    /// True if the packet arrives at the queue, which may drop it at once; otherwise it leaves the
+    /// queue for the transmitter, or is dropped.
+    pub arrives: bool,
+    /// Packet, whose end is the time of the event.
+    pub packet: PacketRecord,
 }
 
 /// Probe of a link.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct LinkProbe {
     pub sojourn: TimeHistogram,
     pub backlog_max: Backlog,
@@ -268,24 +115,10 @@ impl LinkProbe {
     /// Creates a probe; `base_rtt` is the longest base round-trip time over the link.
     pub fn new(thresholds: &[Bytes], base_rtt: Span, record_packets: bool) -> Self {
         LinkProbe {
-            sojourn: TimeHistogram::new(),
-            backlog_max: Backlog::default(),
-            occupancy: Occupancy::default(),
-            integral_before: [0; 2],
-            waits: Waits::default(),
-            measured_from: Time::ZERO,
-            first_arrival: None,
-            first_signal: None,
-            first_overflow: None,
-            recent_max: Span::ZERO,
-            capable_dropped: 0,
-            dropped_queued: 0,
             losses: Losses::new(base_rtt),
-            drops: None,
-            busy: Span::ZERO,
             excursions: thresholds.iter().copied().map(Excursions::new).collect(),
             packets: record_packets.then(Records::default),
-            watched: None,
+            ..LinkProbe::default()
         }
     }
 
@@ -293,22 +126,26 @@ impl LinkProbe {
     #[inline]
     pub fn arrived(&mut self, now: Time, packet: &Packet) {
         if self.watched.is_some() {
-            self.watch(now, now, packet, Happened::Arrived);
+            self.observe(now, packet, true, None);
         }
     }
 
     #[inline(never)]
-    fn watch(&mut self, now: Time, arrival: Time, packet: &Packet, what: Happened) {
+    fn observe(&mut self, now: Time, packet: &Packet, arrives: bool, dropped: Option<Reason>) {
+        let record = PacketRecord {
+            flow: packet.flow,
+            size: packet.size(),
+            is_ack: packet.is_ack(),
+            arrival: packet.arrival(),
+            end: now,
+            dropped,
+            ce: packet.ecn() == Ecn::Ce,
+        };
         if let Some(watched) = &mut self.watched {
-            watched.push(PacketEvent {
-                time: now,
-                arrival,
-                flow: packet.flow,
-                size: packet.size(),
-                is_ack: packet.is_ack(),
-                ce: packet.ecn() == Ecn::Ce,
-                what,
-            });
+            watched.push(PacketEvent { arrives, packet: record });
+        }
+        if let Some(packets) = self.packets.as_mut().filter(|_| !arrives) {
+            packets.push(record);
         }
     }
 
@@ -366,7 +203,7 @@ impl LinkProbe {
     pub fn departure(&mut self, now: Time, packet: &Packet) {
         self.first_arrival.get_or_insert(packet.arrival());
         let sojourn = now - packet.arrival();
-        self.sojourn.record(sojourn);
+        self.sojourn.note_many(sojourn, 1);
         self.recent_max = self.recent_max.max(sojourn);
         if packet.ecn() == Ecn::Ce {
             self.first_signal.get_or_insert(now);
@@ -404,26 +241,7 @@ impl LinkProbe {
     #[inline(always)]
     fn record(&mut self, now: Time, packet: &Packet, dropped: Option<Reason>) {
         if self.watched.is_some() || self.packets.is_some() {
-            self.record_observed(now, packet, dropped);
-        }
-    }
-
-    #[inline(never)]
-    fn record_observed(&mut self, now: Time, packet: &Packet, dropped: Option<Reason>) {
-        if self.watched.is_some() {
-            let what = dropped.map_or(Happened::Left, Happened::Dropped);
-            self.watch(now, packet.arrival(), packet, what);
-        }
-        if let Some(packets) = &mut self.packets {
-            packets.push(PacketRecord {
-                flow: packet.flow,
-                size: packet.size(),
-                is_ack: packet.is_ack(),
-                arrival: packet.arrival(),
-                end: now,
-                dropped,
-                ce: packet.ecn() == Ecn::Ce,
-            });
+            self.observe(now, packet, false, dropped);
         }
     }
 

@@ -9,12 +9,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use aqmlab_core::{Packet, Span, Stream, Time};
 
 use super::Shared;
-use super::events::LinkEvent;
 use super::losses::Losses;
 use super::packet::{LossCause, PacketStore};
-use crate::impairment::{
-    ChanceState, DelayProcess, JitterState, Loss, LossState, PropagationConfig, SlotState,
-};
+use crate::impairment::{DelayProcess, JitterState, Loss, LossState, PropagationConfig, SlotState};
 
 /// Counts of packets in propagation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,7 +70,7 @@ impl FixedDelay {
     ) {
         let arrival = sent + self.delay;
         if self.packets.is_empty() {
-            shared.events.push(arrival, LinkEvent::Delivery(index));
+            shared.events.push(arrival, shared.delivery, index);
         }
         self.packets.push_back((arrival, packet));
     }
@@ -87,7 +84,9 @@ impl FixedDelay {
         debug_assert_eq!(shared.events.next().time(), arrival, "its delivery is the next event");
         match self.packets.front() {
             Some((time, _)) => shared.events.postpone(*time),
-            None => shared.events.pop(),
+            None => {
+                shared.events.pop();
+            }
         }
         Some(packet)
     }
@@ -102,17 +101,23 @@ impl Propagation {
     /// Creates the propagation of a link. `stream` returns the random stream of a part by name; the
     /// run ends at `end`.
     pub fn new(config: &PropagationConfig, end: Time, stream: impl Fn(&str) -> Stream) -> Self {
-        match config {
-            PropagationConfig {
-                delay: DelayProcess::Constant(delay),
-                jitter: None,
-                loss: None,
-                duplicate,
-                reordering: _,
-                slot: None,
-            } if duplicate.chance == 0.0 => Propagation::Fixed(FixedDelay::new(*delay)),
-            _ => Propagation::Impaired(Box::new(ImpairedPath::new(config.clone(), end, &stream))),
+        let PropagationConfig { delay, jitter, loss, duplicate, reordering, slot } = config;
+        let state = |loss| LossState::new(loss, end, stream("outages"));
+        if let DelayProcess::Constant(delay) = delay
+            && (jitter, loss, slot) == (&None, &None, &None)
+            && duplicate.chance == 0.0
+        {
+            return Propagation::Fixed(FixedDelay::new(*delay));
         }
+        Propagation::Impaired(Box::new(ImpairedPath {
+            loss: loss.clone().map(state),
+            duplicate: (duplicate.chance > 0.0).then(|| state(Loss::Random(duplicate.clone()))),
+            jitter: jitter.clone().map(JitterState::new),
+            slot: slot.clone().map(SlotState::new),
+            delay: delay.clone(),
+            reordering: *reordering,
+            ..ImpairedPath::new(Span::ZERO, VecDeque::new(), stream("way"))
+        }))
     }
 
     /// Sends a packet whose transmission ends at `sent`, and schedules its arrival as an event of
@@ -147,14 +152,8 @@ impl Propagation {
 
     /// Changes the delay of packets sent from now on; none overtakes another.
     pub fn set_delay(&mut self, to: Span, stream: Stream) {
-        match self {
-            Propagation::Fixed(path) if path.delay == to => {}
-            Propagation::Fixed(propagation) => {
-                let packets = std::mem::take(&mut propagation.packets);
-                *self =
-                    Propagation::Impaired(Box::new(ImpairedPath::of_fixed(packets, to, stream)));
-            }
-            Propagation::Impaired(path) => path.delay = DelayProcess::Constant(to),
+        if !matches!(self, Propagation::Fixed(path) if path.delay == to) {
+            self.vary(stream).delay = DelayProcess::Constant(to);
         }
     }
 
@@ -168,9 +167,8 @@ impl Propagation {
     /// impaired already.
     fn vary(&mut self, stream: Stream) -> &mut ImpairedPath {
         if let Propagation::Fixed(FixedDelay { delay, packets }) = self {
-            let packets = std::mem::take(packets);
-            *self =
-                Propagation::Impaired(Box::new(ImpairedPath::of_fixed(packets, *delay, stream)));
+            let path = ImpairedPath::new(*delay, std::mem::take(packets), stream);
+            *self = Propagation::Impaired(Box::new(path));
         }
         match self {
             Propagation::Impaired(path) => path,
@@ -259,7 +257,8 @@ pub(crate) struct ImpairedPath {
     delay: DelayProcess,
     reordering: bool,
     loss: Option<LossState>,
-    duplicate: Option<ChanceState>,
+    /// Packets that are duplicated, drawn like losses.
+    duplicate: Option<LossState>,
     jitter: Option<JitterState>,
     slot: Option<SlotState>,
     stream: Stream,
@@ -280,29 +279,8 @@ pub(crate) struct ImpairedPath {
 }
 
 impl ImpairedPath {
-    fn new(config: PropagationConfig, end: Time, stream: &impl Fn(&str) -> Stream) -> Self {
-        ImpairedPath {
-            loss: config.loss.map(|loss| LossState::new(loss, end, stream("outages"))),
-            duplicate: ChanceState::new(&config.duplicate),
-            jitter: config.jitter.map(JitterState::new),
-            slot: config.slot.map(SlotState::new),
-            delay: config.delay,
-            reordering: config.reordering,
-            stream: stream("way"),
-            packets: BinaryHeap::new(),
-            pending: None,
-            latest: Time::ZERO,
-            entered: 0,
-            next_number: 0,
-            delivered: 0,
-            expected: 0,
-            counts: PropagationCounts::default(),
-            last: (Time::ZERO, PropagationCounts::default()),
-        }
-    }
-
-    /// Creates the path with packets in flight that had a constant delay.
-    fn of_fixed(packets: VecDeque<(Time, Packet)>, delay: Span, stream: Stream) -> Self {
+    /// Creates the path with packets in flight that had this constant delay.
+    fn new(delay: Span, packets: VecDeque<(Time, Packet)>, stream: Stream) -> Self {
         let number = packets.len() as u64;
         let in_flight = packets.into_iter().zip(0..);
         let in_flight =
@@ -346,7 +324,7 @@ impl ImpairedPath {
             shared.accounting.ends(packet, LossCause::Lost);
             return;
         }
-        if self.duplicate.as_mut().is_some_and(|twice| twice.next(&mut self.stream)) {
+        if self.duplicate.as_mut().is_some_and(|twice| twice.next(sent, &mut self.stream)) {
             self.counts.duplicated += 1;
             let copy = shared.accounting.copy(&packet);
             self.send(copy, sent);
@@ -378,7 +356,7 @@ impl ImpairedPath {
             && self.pending.is_none_or(|pending| first.arrival < pending)
         {
             self.pending = Some(first.arrival);
-            shared.events.push(first.arrival, LinkEvent::Delivery(index));
+            shared.events.push(first.arrival, shared.delivery, index);
         }
     }
 

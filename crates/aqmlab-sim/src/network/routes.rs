@@ -52,11 +52,6 @@ impl Routes {
         self.first[route.0 as usize]
     }
 
-    /// Returns whether a route has this number.
-    pub fn has(&self, route: RouteId) -> bool {
-        (route.0 as usize) < self.first.len()
-    }
-
     /// Returns the link of a hop; `None` at the end of the route.
     #[inline]
     pub fn link(&self, at: Hop) -> Option<u32> {
@@ -101,6 +96,5 @@ mod tests {
         assert_eq!(links(&routes, under_way), [1, 4]);
         assert_eq!(links(&routes, routes.start(one)), [2, 7]);
         assert_eq!(links(&routes, routes.start(two)), [1]);
-        assert!(routes.has(two) && !routes.has(RouteId(2)));
     }
 }

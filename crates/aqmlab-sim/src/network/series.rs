@@ -4,7 +4,7 @@ use aqmlab_core::{Span, Time};
 
 use super::Network;
 use super::packet::PacketStore;
-use super::wire::Meter;
+use super::wire::Capacity;
 
 /// Subject of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +31,14 @@ pub struct Sample {
 }
 
 /// Counters of a link at the previous sample.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone)]
 struct LinkCounts {
     arrived_bytes: u64,
     delivered_bytes: u64,
     sojourns: (u64, f64),
+    /// Capacity meter and its count, if the rate varies.
+    capacity: Option<(Capacity, f64)>,
+    rate_changes: u32,
 }
 
 /// State needed from earlier samples of links.
@@ -43,10 +46,6 @@ struct LinkCounts {
 pub struct LinkSeries {
     last: Time,
     links: Vec<LinkCounts>,
-    /// For links whose rate changes: the capacity meter and its count.
-    capacity: Vec<Option<(Meter, f64)>>,
-    /// Number of rate changes of each link at the previous sample.
-    rate_changes: Vec<u32>,
 }
 
 impl LinkSeries {
@@ -66,13 +65,16 @@ impl LinkSeries {
     ) {
         let elapsed = time.saturating_since(self.last).as_secs_f64();
         if self.links.is_empty() {
-            self.links = network.links().map(|_| LinkCounts::default()).collect();
-            let meters = network.links().map(|link| link.meter());
-            self.capacity = meters.map(|meter| meter.map(|meter| (meter, 0.0))).collect();
-            self.rate_changes = network.links().map(|link| link.rate_changes).collect();
+            self.links.extend(network.links().map(|link| LinkCounts {
+                arrived_bytes: 0,
+                delivered_bytes: 0,
+                sojourns: (0, 0.0),
+                capacity: link.meter().map(|meter| (meter, 0.0)),
+                rate_changes: link.rate_changes,
+            }));
         }
-        for (index, link) in network.links_mut().enumerate() {
-            let subject = Subject::Link(index as u32);
+        for ((index, link), last) in (0..).zip(network.links_mut()).zip(&mut self.links) {
+            let subject = Subject::Link(index);
             let mut see = |quantity, value| to(Sample { time, subject, quantity, value });
             let backlog = link.queue.backlog();
             see("backlog_packets", backlog.packets as f64);
@@ -80,25 +82,21 @@ impl LinkSeries {
             let counts = link.counts(time);
             see("dropped", counts.dropped_total() as f64);
             see("marked", counts.marked_total() as f64);
-            let before = self.links[index];
-            see("ingress_bps", rate(counts.arrived_bytes, before.arrived_bytes, elapsed));
-            see("throughput_bps", rate(counts.delivered_bytes, before.delivered_bytes, elapsed));
+            see("ingress_bps", rate(counts.arrived_bytes, last.arrived_bytes, elapsed));
+            see("throughput_bps", rate(counts.delivered_bytes, last.delivered_bytes, elapsed));
             see("delivered_bytes", counts.delivered_bytes as f64);
             let sojourns = link.probe.sojourn.total();
-            let (packets, seconds) =
-                (sojourns.0 - before.sojourns.0, sojourns.1 - before.sojourns.1);
+            let (packets, seconds) = (sojourns.0 - last.sojourns.0, sojourns.1 - last.sojourns.1);
             if packets > 0 {
                 see("sojourn_mean_s", seconds / packets as f64);
                 see("sojourn_max_s", std::mem::take(&mut link.probe.recent_max).as_secs_f64());
             }
-            self.links[index] = LinkCounts {
-                arrived_bytes: counts.arrived_bytes,
-                delivered_bytes: counts.delivered_bytes,
-                sojourns,
-            };
-            if let Some((meter, before)) = &mut self.capacity[index] {
-                if self.rate_changes[index] != link.rate_changes {
-                    self.rate_changes[index] = link.rate_changes;
+            last.arrived_bytes = counts.arrived_bytes;
+            last.delivered_bytes = counts.delivered_bytes;
+            last.sojourns = sojourns;
+            if let Some((meter, before)) = &mut last.capacity {
+                if last.rate_changes != link.rate_changes {
+                    last.rate_changes = link.rate_changes;
                     *meter = link.meter().expect("a meter is permanent");
                 }
                 let bits = meter.bits(time + Span::from_nanos(1));

@@ -19,6 +19,8 @@ use crate::rate::schedule::Schedule;
 #[derive(Clone)]
 pub(crate) struct RateClock {
     rate: u64,
+    /// Capacity before the last change of the rate.
+    before: Offered,
     remainder: u64,
     /// Last size, its duration, and the remainder of that division: most packets have the same
     /// size, and a division is slower than everything else here.
@@ -27,16 +29,21 @@ pub(crate) struct RateClock {
 
 impl RateClock {
     pub fn new(rate: Rate) -> Self {
-        RateClock { rate: rate.as_bps(), remainder: 0, last: (0, 0, 0) }
+        RateClock { rate: rate.as_bps(), before: Offered::default(), remainder: 0, last: (0, 0, 0) }
     }
-    /// Starts a new busy period of an idle link.
-    #[inline]
-    pub fn restart(&mut self) {
-        self.remainder = 0;
+    /// Changes the rate of transmissions from `time` on.
+    pub fn set_rate(&mut self, time: Time, rate: Rate) {
+        let last = if time > self.before.until { self.rate } else { self.before.rate };
+        let before = Offered { bits: self.offered(time), until: time, rate: last };
+        *self = RateClock { before, ..Self::new(rate) };
     }
-    /// Changes the rate of later transmissions.
-    pub fn set_rate(&mut self, rate: Rate) {
-        *self = Self::new(rate);
+    /// Returns the bits offered from the start of the run to `end`.
+    fn offered(&self, end: Time) -> f64 {
+        let Offered { bits, until, rate } = self.before;
+        match end >= until {
+            true => bits + self.rate as f64 * (end - until).as_secs_f64(),
+            false => bits - rate as f64 * (until - end).as_secs_f64(),
+        }
     }
     /// Returns the transmission time of the next `bytes`, from the end of the previous packet.
     #[inline]
@@ -76,9 +83,9 @@ impl CourseWire {
 
     /// Changes the rate from `time` on; the rate must not be random.
     pub fn set_rate(&mut self, time: Time, rate: Rate) {
-        if let Some(course) = self.meter.course().with_rate_from(time, rate.as_bps()) {
+        if let Some(course) = self.meter.course.with_rate_from(time, rate.as_bps()) {
             self.meter = CourseMeter::new(course.clone());
-            self.transmitter.follow(course);
+            self.transmitter.course = course;
         }
     }
 
@@ -95,7 +102,7 @@ impl CourseWire {
 /// Wire that sends when granted.
 #[derive(Clone)]
 pub(crate) struct GrantWire {
-    grants: Grants,
+    pub grants: Grants,
     pub framing: Framing,
     /// Partly sent packet, with the number of remaining bytes.
     pub sending: Option<(Packet, u64)>,
@@ -103,21 +110,6 @@ pub(crate) struct GrantWire {
     pub used: u64,
     /// Meter at the start of the run.
     meter: GrantsMeter,
-}
-
-impl GrantWire {
-    /// Returns the bytes of the present grant, and marks it as used.
-    pub fn next(&mut self) -> u64 {
-        let (_, bytes) = self.grants.peek().expect("a grant has come");
-        self.grants.advance();
-        bytes
-    }
-    /// Returns the time of the first grant at `now`, or after it if `is_later`; `None` if none is
-    /// left. Earlier grants remain unused.
-    pub fn next_from(&mut self, now: Time, is_later: bool) -> Option<Time> {
-        self.grants.seek(now + Span::from_nanos(u64::from(is_later)));
-        self.grants.peek().map(|(time, _)| time)
-    }
 }
 
 /// Transmitter of a link.
@@ -132,26 +124,24 @@ impl Wire {
     /// Creates the wire for a run that ends at `end`.
     pub fn new(link: &LinkConfig, stream: Stream, end: Time) -> Self {
         let framing = link.framing;
-        match link.process.source(stream, end) {
+        let course = match link.process.source(stream, end) {
             RateSource::Constant(rate) if framing == Framing::NONE => {
-                Wire::Constant(RateClock::new(rate))
+                return Wire::Constant(RateClock::new(rate));
             }
             RateSource::Constant(rate) => {
-                let schedule = Schedule::new(vec![(Span::ZERO, rate.as_bps())], false);
-                Self::with_course(Course::Schedule(schedule), framing, end)
+                Course::Schedule(Schedule::new(vec![(Span::ZERO, rate.as_bps())], false))
             }
-            RateSource::Course(course) => Self::with_course(course, framing, end),
-            RateSource::Grants(grants) => Wire::Grants(Box::new(GrantWire {
-                meter: GrantsMeter::new(grants.clone()),
-                grants,
-                framing,
-                sending: None,
-                used: 0,
-            })),
-        }
-    }
-
-    fn with_course(course: Course, framing: Framing, end: Time) -> Self {
+            RateSource::Course(course) => course,
+            RateSource::Grants(grants) => {
+                return Wire::Grants(Box::new(GrantWire {
+                    meter: GrantsMeter::new(grants.clone()),
+                    grants,
+                    framing,
+                    sending: None,
+                    used: 0,
+                }));
+            }
+        };
         Wire::Course(Box::new(CourseWire {
             meter: CourseMeter::new(course.clone()),
             transmitter: CourseTransmitter::new(course, end),
@@ -173,28 +163,19 @@ impl Wire {
     #[inline]
     pub fn restart(&mut self, now: Time) {
         match self {
-            Wire::Constant(transmitter) => transmitter.restart(),
+            Wire::Constant(clock) => clock.remainder = 0,
             Wire::Course(wire) => wire.transmitter.restart(now),
             Wire::Grants(_) => {}
         }
     }
 
-    /// Returns a meter of the offered bits from the start of the run; `None` with a constant rate.
-    pub fn meter(&self) -> Option<Meter> {
-        match self {
-            Wire::Constant(_) => None,
-            Wire::Course(wire) => Some(Meter::Course(wire.meter.clone())),
-            Wire::Grants(wire) => Some(Meter::Grants(wire.meter.clone())),
-        }
-    }
-
-    /// Returns a meter of the offered bytes from the start of the run.
+    /// Returns a meter of the offered bits from the start of the run.
     pub fn capacity(&self) -> Capacity {
-        let rate = match self {
-            Wire::Constant(transmitter) => transmitter.rate,
-            Wire::Course(_) | Wire::Grants(_) => 0,
-        };
-        Capacity { rate, before: Offered::default(), meter: self.meter() }
+        Capacity(match self {
+            Wire::Constant(clock) => Offer::Constant(clock.clone()),
+            Wire::Course(wire) => Offer::Course(wire.meter.clone()),
+            Wire::Grants(wire) => Offer::Grants(wire.meter.clone()),
+        })
     }
 
     /// Returns the bits used by packets up to `now`, if they are counted; `until` is the end of the
@@ -217,58 +198,40 @@ impl Wire {
     }
 }
 
-/// Bytes offered by a wire of constant rate before a change of the rate.
+/// Bits offered by a wire of constant rate before a change of the rate.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Offered {
-    /// Bytes up to `until`, the end of the transmission during the change.
-    bytes: f64,
+struct Offered {
+    /// Bits up to `until`, the end of the transmission during the change.
+    bits: f64,
     until: Time,
     /// Rate in bit/s before the change.
     rate: u64,
 }
 
-/// Meter of the bytes offered by a wire.
-pub struct Capacity {
-    /// Rate in bit/s, without a meter.
-    rate: u64,
-    pub(super) before: Offered,
-    meter: Option<Meter>,
+/// Meter of the bits offered by a wire.
+#[derive(Clone)]
+pub struct Capacity(Offer);
+
+#[derive(Clone)]
+enum Offer {
+    Constant(RateClock),
+    Course(CourseMeter),
+    Grants(GrantsMeter),
 }
 
 impl Capacity {
     /// Returns the bytes offered from the start of the run to `end`. Times must not decrease.
     pub fn bytes(&mut self, end: Time) -> f64 {
-        let Some(meter) = &mut self.meter else {
-            let Offered { bytes, until, rate } = self.before;
-            let over = |rate: u64, span: Span| rate as f64 / 8.0 * span.as_secs_f64();
-            return match end >= until {
-                true => bytes + over(self.rate, end - until),
-                false => bytes - over(rate, until - end),
-            };
-        };
-        meter.bits(end + Span::from_nanos(1)) / 8.0
+        let is_constant = matches!(self.0, Offer::Constant(_));
+        self.bits(if is_constant { end } else { end + Span::from_nanos(1) }) / 8.0
     }
 
-    /// Returns the bytes offered up to `time`, at which the rate changes.
-    pub(super) fn until(mut self, time: Time) -> Offered {
-        let rate = if time > self.before.until { self.rate } else { self.before.rate };
-        Offered { bytes: self.bytes(time), until: time, rate }
-    }
-}
-
-/// Meter of the bits offered by a wire.
-#[derive(Clone)]
-pub(crate) enum Meter {
-    Course(CourseMeter),
-    Grants(GrantsMeter),
-}
-
-impl Meter {
     /// Returns the bits offered before `time`. Times must not decrease.
-    pub fn bits(&mut self, time: Time) -> f64 {
-        match self {
-            Meter::Course(meter) => meter.until(time) as f64 / NANOS_PER_SEC as f64,
-            Meter::Grants(meter) => meter.before(time) as f64 * 8.0,
+    pub(crate) fn bits(&mut self, time: Time) -> f64 {
+        match &mut self.0 {
+            Offer::Constant(clock) => clock.offered(time),
+            Offer::Course(meter) => meter.until(time) as f64 / NANOS_PER_SEC as f64,
+            Offer::Grants(meter) => meter.before(time) as f64 * 8.0,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Piecewise constant rates, and a transmitter that follows them exactly.
 
 use aqmlab_core::time::NANOS_PER_SEC;
-use aqmlab_core::{Span, Stream, Time};
+use aqmlab_core::{Span, Time};
 
-use super::random::{Markov, MarkovParams, OrnsteinUhlenbeck, OrnsteinUhlenbeckParams};
+use super::random::{Markov, OrnsteinUhlenbeck};
 use super::schedule::Schedule;
 
 /// Sequence of rates over time.
@@ -21,14 +21,6 @@ pub(crate) enum Random {
 }
 
 impl Course {
-    pub fn markov(params: MarkovParams, stream: Stream) -> Self {
-        Course::Random(Box::new(Random::Markov(Markov::new(params, stream))))
-    }
-    pub fn ornstein_uhlenbeck(params: &OrnsteinUhlenbeckParams, stream: Stream) -> Self {
-        let process = OrnsteinUhlenbeck::new(params, stream);
-        Course::Random(Box::new(Random::OrnsteinUhlenbeck(process)))
-    }
-
     /// Returns the same sequence up to a time, and a constant rate afterwards; `None` for a random
     /// one.
     pub fn with_rate_from(&self, time: Time, rate: u64) -> Option<Course> {
@@ -63,7 +55,7 @@ impl Course {
 /// Integral of the offered rate, in bits times nanoseconds per second.
 #[derive(Clone)]
 pub(crate) struct CourseMeter {
-    course: Course,
+    pub course: Course,
     now: Time,
     sum: u128,
 }
@@ -71,10 +63,6 @@ pub(crate) struct CourseMeter {
 impl CourseMeter {
     pub fn new(course: Course) -> Self {
         CourseMeter { course, now: Time::ZERO, sum: 0 }
-    }
-    /// Returns the sequence of rates.
-    pub fn course(&self) -> &Course {
-        &self.course
     }
     /// Returns the integral up to `time`. Times must not decrease.
     pub fn until(&mut self, time: Time) -> u128 {
@@ -99,7 +87,7 @@ impl CourseMeter {
 /// packets: over a busy period no time is lost to rounding.
 #[derive(Clone)]
 pub(crate) struct CourseTransmitter {
-    course: Course,
+    pub course: Course,
     /// End of the last transmission.
     now: Time,
     owed: u64,
@@ -119,11 +107,6 @@ impl CourseTransmitter {
     pub fn restart(&mut self, now: Time) {
         self.now = now;
         self.owed = 0;
-    }
-
-    /// Changes to another sequence of rates.
-    pub fn follow(&mut self, course: Course) {
-        self.course = course;
     }
 
     /// Returns the end of the transmission of the next `bytes`, which starts at the end of the

@@ -115,13 +115,9 @@ impl Opportunities {
 }
 
 fn whole_number(text: &[u8]) -> Option<u32> {
-    if text.is_empty() {
-        return None;
-    }
-    text.iter().try_fold(0u32, |number, byte| {
-        let digit = byte.is_ascii_digit().then(|| u32::from(byte - b'0'))?;
-        number.checked_mul(10)?.checked_add(digit)
-    })
+    // `parse` accepts a sign.
+    let digits = Some(text).filter(|text| text.iter().all(u8::is_ascii_digit))?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Position in [`Opportunities`], which repeat for ever.
@@ -170,16 +166,12 @@ pub(super) fn parse_columns(content: &[u8], file: &str, scale: &Scale) -> Result
     const LONGEST: f64 = 1e7;
     let mut steps: Vec<(Span, u64)> = Vec::new();
     let (mut origin, mut last) = (None, f64::NEG_INFINITY);
-    for (index, (number, line)) in lines(content).enumerate() {
-        let fail = |allowed: &str| wrong(file, number, line, allowed);
-        let columns = "two columns: time in seconds, and a number from 0";
-        let Some((time, value)) = two_numbers(line) else {
-            let is_header = index == 0 && line[0].is_ascii_alphabetic();
-            if is_header && origin.is_none() {
-                continue;
-            }
-            return Err(fail(columns));
-        };
+    for row in rows(content, file) {
+        let row = row?;
+        let fail = |allowed: &str| row.wrong(allowed);
+        let numbers = row.two_numbers();
+        let (time, value) =
+            numbers.ok_or_else(|| fail("two columns: time in seconds, and a number from 0"))?;
         if !(0.0..=LONGEST).contains(&time) {
             return Err(fail("a time from 0 to 10000000 seconds"));
         }
@@ -227,8 +219,16 @@ impl<'a> Row<'a> {
         number.ok_or_else(|| self.wrong(format!("a number in column {}", index + 1)))
     }
 
+    /// Returns the numbers of a line that has two fields.
+    fn two_numbers(&self) -> Option<(f64, f64)> {
+        let number = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite());
+        let mut numbers = fields(self.line).map(number);
+        let pair = (numbers.next()??, numbers.next()??);
+        numbers.next().is_none().then_some(pair)
+    }
+
     /// Returns an error about this line.
-    pub fn wrong(&self, allowed: String) -> Error {
+    pub fn wrong(&self, allowed: impl std::fmt::Display) -> Error {
         wrong(self.file, self.number, self.line.as_bytes(), allowed)
     }
 }
@@ -242,16 +242,6 @@ pub(super) fn rows<'a>(content: &'a [u8], file: &'a str) -> impl Iterator<Item =
             Ok(line) => Ok(Row { file, number, line }),
             Err(_) => Err(wrong(file, number, line, "text")),
         })
-}
-
-fn two_numbers(line: &[u8]) -> Option<(f64, f64)> {
-    let mut fields = fields(std::str::from_utf8(line).ok()?);
-    let mut number = || {
-        let number: f64 = fields.next()?.parse().ok()?;
-        number.is_finite().then_some(number)
-    };
-    let pair = (number()?, number()?);
-    fields.next().is_none().then_some(pair)
 }
 
 #[cfg(test)]

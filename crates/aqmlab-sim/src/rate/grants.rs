@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use aqmlab_core::{Stream, Time};
+use aqmlab_core::Time;
 
 use super::files::{Cursor, Opportunities};
-use super::radio::{Lte, LteParams, Wifi, WifiParams};
+use super::radio::{Lte, Wifi};
 
 /// Sequence of grants, with the current position.
 #[derive(Clone)]
@@ -16,16 +16,6 @@ pub(crate) enum Grants {
 }
 
 impl Grants {
-    pub fn trace(trace: Arc<Opportunities>, bytes: u64) -> Self {
-        Grants::Trace { trace, bytes, cursor: Cursor::start() }
-    }
-    pub fn lte(params: &LteParams, stream: Stream, end: Time) -> Self {
-        Grants::Lte(Box::new(Lte::new(params, stream, end)))
-    }
-    pub fn wifi(params: &WifiParams, stream: Stream, end: Time) -> Self {
-        Grants::Wifi(Box::new(Wifi::new(params, stream, end)))
-    }
-
     /// Returns the next grant; `None` if none is left before the end of the run.
     pub fn peek(&self) -> Option<(Time, u64)> {
         match self {

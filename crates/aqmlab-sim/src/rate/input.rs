@@ -10,7 +10,7 @@ use super::files::{Opportunities, Row, digest, parse_columns, rows};
 use super::schedule::Schedule;
 
 /// File content, with its parsed forms.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct InputFile {
     content: Vec<u8>,
     digest: OnceLock<String>,
@@ -22,12 +22,7 @@ pub struct InputFile {
 impl InputFile {
     /// Creates a file with this content.
     pub fn new(content: Vec<u8>) -> Self {
-        InputFile {
-            content,
-            digest: OnceLock::new(),
-            opportunities: OnceLock::new(),
-            columns: Mutex::default(),
-        }
+        InputFile { content, ..InputFile::default() }
     }
 
     /// Returns the content.

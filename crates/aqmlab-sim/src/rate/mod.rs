@@ -11,6 +11,8 @@ mod input;
 pub mod radio;
 pub mod random;
 pub mod schedule;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::sync::Arc;
 
@@ -18,13 +20,13 @@ use aqmlab_core::{
     Bytes, Error, ParamType, Params, Rate, Result, Span, Stream, Table, Time, Value, params,
 };
 
-use self::course::Course;
+use self::course::{Course, Random};
 pub(crate) use self::files::Row;
 pub use self::files::{Cursor, Opportunities};
 use self::grants::Grants;
 pub use self::input::InputFile;
-use self::radio::{LteParams, Wifi, WifiParams};
-use self::random::{MarkovParams, OrnsteinUhlenbeckParams};
+use self::radio::{Lte, LteParams, Wifi, WifiParams};
+use self::random::{Markov, MarkovParams, OrnsteinUhlenbeck, OrnsteinUhlenbeckParams};
 use self::schedule::{Schedule, Steps};
 
 /// Maximum rate: keeps the transmitter's arithmetic in 64 bits.
@@ -188,9 +190,8 @@ impl RateProcess {
             RateProcess::Lte(params) => (Some("lte"), params.entries()),
             RateProcess::Wifi(params) => (Some("wifi"), params.entries()),
         };
-        let name = name.map(|name| ("process".to_string(), Value::from(name)));
-        let entries = entries.into_iter().map(|(key, text)| (key.to_string(), text));
-        Value::Table(name.into_iter().chain(entries).collect())
+        let name = name.map(|name| ("process", Value::from(name)));
+        table_of(name.into_iter().chain(entries))
     }
 
     /// Returns true if the process gives grants instead of rates.
@@ -220,24 +221,37 @@ impl RateProcess {
 
     /// Returns the process for a run that ends at `end`; `stream` is for random ones.
     pub(crate) fn source(&self, stream: Stream, end: Time) -> RateSource {
+        let random = |process| RateSource::Course(Course::Random(Box::new(process)));
         match self {
             RateProcess::Constant(rate) => RateSource::Constant(*rate),
             RateProcess::Steps(_, schedule) | RateProcess::Csv(_, schedule) => {
                 RateSource::Course(Course::Schedule(schedule.clone()))
             }
             RateProcess::Markov(params) => {
-                RateSource::Course(Course::markov(params.clone(), stream))
+                random(Random::Markov(Markov::new(params.clone(), stream)))
             }
             RateProcess::OrnsteinUhlenbeck(params) => {
-                RateSource::Course(Course::ornstein_uhlenbeck(params, stream))
+                random(Random::OrnsteinUhlenbeck(OrnsteinUhlenbeck::new(params, stream)))
             }
-            RateProcess::Trace(params, trace) => {
-                RateSource::Grants(Grants::trace(Arc::clone(trace), params.opportunity.get()))
+            RateProcess::Trace(params, trace) => RateSource::Grants(Grants::Trace {
+                trace: Arc::clone(trace),
+                bytes: params.opportunity.get(),
+                cursor: Cursor::start(),
+            }),
+            RateProcess::Lte(params) => {
+                RateSource::Grants(Grants::Lte(Box::new(Lte::new(params, stream, end))))
             }
-            RateProcess::Lte(params) => RateSource::Grants(Grants::lte(params, stream, end)),
-            RateProcess::Wifi(params) => RateSource::Grants(Grants::wifi(params, stream, end)),
+            RateProcess::Wifi(params) => {
+                RateSource::Grants(Grants::Wifi(Box::new(Wifi::new(params, stream, end))))
+            }
         }
     }
+}
+
+/// Returns the table of these parameters.
+pub(crate) fn table_of(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    let entries = entries.into_iter();
+    Value::Table(entries.map(|(key, text)| (key.to_string(), text)).collect())
 }
 
 fn check_rates(schedule: Schedule) -> Result<Schedule> {

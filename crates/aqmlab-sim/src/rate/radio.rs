@@ -313,6 +313,7 @@ impl Wifi {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rate::testing::{autocorrelation, deviation, mean};
 
     const SECONDS: usize = 10_000;
 
@@ -326,20 +327,6 @@ mod tests {
                 None => return bins,
             }
         }
-    }
-
-    fn mean(bins: &[f64]) -> f64 {
-        bins.iter().sum::<f64>() / bins.len() as f64
-    }
-
-    /// Returns the coefficient of variation, and the autocorrelation at a lag in bins.
-    fn variation(bins: &[f64], lag: usize) -> (f64, f64) {
-        let mean = mean(bins);
-        let covariance = |lag: usize| {
-            let pairs = bins.iter().zip(&bins[lag..]);
-            pairs.map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>() / bins.len() as f64
-        };
-        (covariance(0).sqrt() / mean, covariance(lag) / covariance(0))
     }
 
     #[test]
@@ -361,9 +348,10 @@ mod tests {
         // mahimahi's four traces named "short" have a variation of 0.59 to 0.71, a correlation of
         // 0.84 to 0.93 over 100 ms, 0.48 to 0.79 over a second, -0.05 to 0.62 over ten; 1.3 to 12.4
         // gaps per minute.
+        let variation = deviation(&bins) / mean(&bins);
+        assert!((0.59..0.75).contains(&variation), "{variation}");
         for (lag, low, high) in [(1, 0.80, 0.93), (10, 0.48, 0.79), (100, -0.05, 0.3)] {
-            let (variation, correlation) = variation(&bins, lag);
-            assert!((0.59..0.75).contains(&variation), "{variation}");
+            let correlation = autocorrelation(&bins, lag);
             assert!((low..high).contains(&correlation), "lag {lag}: {correlation}");
         }
         let gaps_a_minute = f64::from(gaps) * 60.0 / SECONDS as f64;

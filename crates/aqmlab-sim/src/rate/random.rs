@@ -214,6 +214,7 @@ impl Swing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rate::testing::{autocorrelation, deviation, mean};
 
     const END: Time = Time::from_nanos(20_000 * 1_000_000_000);
 
@@ -273,17 +274,11 @@ mod tests {
             rates.push(process.now().0 as f64);
             process.advance();
         }
-        let count = rates.len() as f64;
-        let mean = rates.iter().sum::<f64>() / count;
-        let covariance = |lag: usize| {
-            let pairs = rates.iter().zip(&rates[lag..]);
-            pairs.map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>() / count
-        };
-        let deviation = covariance(0).sqrt();
+        let (mean, deviation) = (mean(&rates), deviation(&rates));
         assert!((mean / 10e6 - 1.0).abs() < 0.02, "{mean}");
         assert!((deviation / 3e6 - 1.0).abs() < 0.02, "{deviation}");
         // One hundred steps per second.
-        let correlation = covariance(100) / covariance(0);
+        let correlation = autocorrelation(&rates, 100);
         assert!((correlation - libm::exp(-1.0)).abs() < 0.03, "{correlation}");
     }
 

@@ -207,18 +207,6 @@ mod tests {
         assert_eq!(Steps::<Rate>::read(&"0s".into()), None);
     }
 
-    #[test]
-    fn steps_that_go_back_are_refused() {
-        for (text, expected) in [
-            ("1s 1mbit", "`step 1: 1s 1mbit`: expected a first step at 0s"),
-            ("0s 1mbit, 2s 2mbit, 2s 3mbit", "`step 3: 2s 3mbit`: expected a time later"),
-        ] {
-            let steps = Steps::<Rate>::read(&text.into()).unwrap();
-            let error = steps.schedule(true, |rate| rate.as_bps()).unwrap_err().to_string();
-            assert!(error.contains(expected), "{error}");
-        }
-    }
-
     proptest! {
         /// The integral equals the sum of the pieces returned by `at`.
         #[test]

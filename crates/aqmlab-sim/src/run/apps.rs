@@ -380,7 +380,7 @@ impl Simulation {
             }
             let tcp = answer.tcp_mut().expect("only TCP has a handshake");
             let window = tcp.receive_window();
-            tcp.source.sender.on_ack(now, &Ack { syn: true, window, ..Ack::default() });
+            tcp.sender.on_ack(now, &Ack { syn: true, window, ..Ack::default() });
             let flow = &mut self.flows[index as usize];
             flow.opening = None;
             flow.awaited = flow.expects;

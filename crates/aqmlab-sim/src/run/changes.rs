@@ -92,7 +92,7 @@ impl Simulation {
             let Some(tcp) = flow.tcp_mut() else { continue };
             tcp.change(self.now, before, &after, (high << 32 | low) ^ self.now.as_nanos());
             if self.sampled.contains(&to.group)
-                && let Some(samples) = tcp.source.sender.samples()
+                && let Some(samples) = tcp.sender.samples()
             {
                 samples.get_or_insert_default();
             }

@@ -236,7 +236,7 @@ impl Site<'_> {
 
     fn hidden(&self) -> Option<Note> {
         let driver = self.link.egress.as_ref()?.summary;
-        let mean = Span::from_secs_f64(driver.mean());
+        let mean = Span::from_secs_f64(driver.times.mean());
         let seen = self.link.probe.sojourn.mean();
         (mean > HIDDEN && mean.as_secs_f64() > seen).then(|| Note {
             id: "hidden-queue",
@@ -441,7 +441,8 @@ impl Examined<'_> {
     fn waited(&self, path: &[u32]) -> Span {
         let links = path.iter().map(|link| self.simulation.network.link(*link as usize));
         let mean = |link: &QueuedLink| {
-            let driver = link.egress.as_ref().map_or(0.0, |egress| egress.summary.mean().max(0.0));
+            let driver =
+                link.egress.as_ref().map_or(0.0, |egress| egress.summary.times.mean().max(0.0));
             link.probe.sojourn.mean().max(0.0) + driver
         };
         Span::from_secs_f64(links.map(mean).sum())

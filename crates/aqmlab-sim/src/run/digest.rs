@@ -96,8 +96,8 @@ impl Digest {
         let way = &link.way;
         self.words(&[way.lost, way.lost_bytes, way.duplicated, way.reordered]);
         if let Some(driver) = &link.driver {
-            self.words(&[driver.count, driver.max.as_nanos(), driver.max_bytes]);
-            self.number(driver.mean());
+            self.words(&[driver.times.count, driver.times.max.as_nanos(), driver.max_bytes]);
+            self.number(driver.times.mean());
         }
         self.words(&[link.loss_events]);
         self.number(link.loss_event_flows);

@@ -316,7 +316,7 @@ impl Run {
         let mut samples = Vec::new();
         let own = self.simulation.flows.iter_mut().filter(|flow| flow.group == number);
         for (flow, _) in own.zip(0..).filter(|(_, index)| only.is_none_or(|only| only == *index)) {
-            if let Some(slot) = flow.tcp_mut().and_then(|tcp| tcp.source.sender.samples()) {
+            if let Some(slot) = flow.tcp_mut().and_then(|tcp| tcp.sender.samples()) {
                 samples.extend(slot.replace(Vec::new()).unwrap_or_default());
                 is_steered = true;
             }

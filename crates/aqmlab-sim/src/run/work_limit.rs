@@ -12,7 +12,7 @@ use aqmlab_core::Time;
 
 use super::events::Event;
 use super::simulation::Simulation;
-use crate::network::events::{EventKey, EventTag, LinkEvent};
+use crate::network::events::{EventKey, EventTag, TRANSMISSION_END, WAKEUP};
 use crate::scenario::Scenario;
 
 /// Limits of the work of a run.
@@ -166,10 +166,10 @@ impl Simulation {
 /// Describes an event, with its link or group of flows.
 fn describe(scenario: &Scenario, event: EventTag, group: Option<u32>) -> String {
     if event.is_in_network() {
-        let what = match LinkEvent::new(event.kind(), event.index()) {
-            LinkEvent::Delivery(_) => "a delivery",
-            LinkEvent::TransmissionEnd(_) => "the end of a transmission",
-            LinkEvent::Wakeup(_) => "a timer of the queue",
+        let what = match event.kind() {
+            TRANSMISSION_END => "the end of a transmission",
+            WAKEUP => "a timer of the queue",
+            _ => "a delivery",
         };
         return match scenario.links.get(event.index() as usize) {
             Some(link) => format!("{what}, link `{}`", link.name),

@@ -219,6 +219,11 @@ impl<'a> Outside<'a> {
         Outside { disciplines, ..Outside::default() }
     }
 
+    /// Provides custom congestion controls only.
+    pub fn controls(controls: &'a dyn Lookup<dyn ControlParams>) -> Self {
+        Outside { controls, ..Outside::default() }
+    }
+
     /// Provides custom endpoints only.
     pub fn endpoints(endpoints: &'a dyn Lookup<dyn EndpointParams>) -> Self {
         Outside { endpoints, ..Outside::default() }

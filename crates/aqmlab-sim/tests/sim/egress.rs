@@ -1,10 +1,7 @@
 //! Shapers and drivers between a queue and its transmitter.
 
-use crate::common::{LINE, Settings, on_line, pairs};
-use aqmlab_aqm::fifo::Fifo;
-use aqmlab_aqm::{Backlog, Context, Discipline, Disciplines, LinkEnv, QueueDiscipline};
-use aqmlab_core::{Component, Packet, params};
-use aqmlab_sim::{LinkResult, Outside, RunResult, Scenario, run};
+use crate::common::{LINE, Settings, on_line};
+use aqmlab_sim::{LinkResult, RunResult};
 use proptest::prelude::*;
 
 /// Three bulk flows over one link.
@@ -36,7 +33,7 @@ fn a_driver_with_room_for_one_packet_is_as_good_as_none() {
     assert!(plain.links.iter().zip(&with.links).all(|(a, b)| same(a, b)));
     assert!(plain.links[0].driver.is_none());
     let driver = with.links[0].driver.unwrap();
-    assert_eq!((driver.max.as_nanos(), driver.max_bytes), (0, 1500));
+    assert_eq!((driver.times.max.as_nanos(), driver.max_bytes), (0, 1500));
 }
 
 #[test]
@@ -55,7 +52,7 @@ fn a_shaper_sets_the_rate() {
 fn a_deep_driver_hides_the_queue_from_the_discipline() {
     let hidden = result(&[("links.down.driver.limit", "200p")]);
     let driver = hidden.links[0].driver.unwrap();
-    assert!(driver.mean() > 0.05, "{}", driver.mean());
+    assert!(driver.times.mean() > 0.05, "{}", driver.times.mean());
     let open = result(&[]);
     assert!(hidden.links[0].counts.dropped_total() < open.links[0].counts.dropped_total());
     assert_eq!(hidden.links[0].sojourn.quantiles[0], 0.0, "most of the packets pass CoDel at once");
@@ -71,7 +68,7 @@ fn dynamic_limits_bring_it_back() {
         ])
     };
     let (hidden, kept) = (ring("false"), ring("true"));
-    let mean = |result: &RunResult| result.links[0].driver.unwrap().mean();
+    let mean = |result: &RunResult| result.links[0].driver.unwrap().times.mean();
     // At least the bytes sent between two interrupts, at most twice as many.
     assert!(mean(&kept) < 0.008, "{}", mean(&kept));
     assert!(mean(&kept) < mean(&hidden) / 6.0);
@@ -90,7 +87,7 @@ fn a_shaper_that_counts_the_link_layer_keeps_the_modem_empty() {
     ];
     let with = |more: &Settings| result(&[&line[..], more].concat());
     let (blind, aware) = (with(&[]), with(&[("links.down.shaper.link_layer", "pppoe-ptm")]));
-    let mean = |result: &RunResult| result.links[0].driver.unwrap().mean();
+    let mean = |result: &RunResult| result.links[0].driver.unwrap().times.mean();
     assert!(mean(&blind) > 0.02, "{}", mean(&blind));
     assert!(mean(&aware) < 0.001, "{}", mean(&aware));
     let share = throughput(&aware) / (9.8e6 * 1500.0 / 1554.0);
@@ -155,57 +152,5 @@ proptest! {
         let passed = result.links[0].counts.delivered_bytes as f64 * 8.0;
         prop_assert!(passed <= most, "{passed} of {most}");
         prop_assert!(passed > 0.0);
-    }
-}
-
-params! {
-    /// Parameters of a FIFO that fails when it is asked while it is empty.
-    pub struct NeverEmptyParams {}
-}
-
-impl Component for NeverEmptyParams {
-    const NAME: &'static str = "never_empty";
-    const SUMMARY: &'static str = "FIFO that must not be dequeued while it is empty";
-}
-
-impl Discipline for NeverEmptyParams {
-    fn build(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(NeverEmpty(Fifo::default()))
-    }
-
-    fn change(&self, _: &mut dyn QueueDiscipline, _: &LinkEnv, _: &mut Context<'_>) {}
-}
-
-#[derive(Clone)]
-struct NeverEmpty(Fifo);
-
-impl QueueDiscipline for NeverEmpty {
-    fn enqueue(&mut self, packet: Packet, _: &mut Context<'_>) {
-        self.0.push(packet);
-    }
-
-    fn dequeue(&mut self, _: &mut Context<'_>) -> Option<Packet> {
-        Some(self.0.pop().expect("the shaper asks only if there are packets"))
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.0.backlog()
-    }
-}
-
-#[test]
-fn a_shaper_does_not_ask_an_empty_queue() {
-    // htb_deactivate: a class without packets is not served.
-    let own = Disciplines::default().with(Box::new(NeverEmptyParams::default())).unwrap();
-    for driver in ["1p", "200p"] {
-        let overrides = [
-            ("links.down.queue", "never_empty"),
-            ("links.down.shaper.rate", "5mbit"),
-            ("links.down.driver.limit", driver),
-        ];
-        let settings = pairs(&[BULK, &overrides].concat());
-        let outside = Outside::disciplines(&own);
-        let scenario = Scenario::parse_with(LINE, "bulk", &settings, outside).unwrap();
-        assert!(run(&scenario, 0).links[0].counts.delivered > 5_000);
     }
 }

@@ -48,7 +48,7 @@ fn the_wait_for_the_shaper_is_time_in_the_queue() {
     let wait = Span::from_micros(4_992);
     assert_eq!(link.counts.delivered, 2);
     assert_eq!((link.sojourn.min, link.sojourn.max), (Span::ZERO, wait));
-    assert_eq!(link.driver.unwrap().max, Span::ZERO);
+    assert_eq!(link.driver.unwrap().times.max, Span::ZERO);
     let (mean, longest) = result.flows[0].delays.unwrap();
     assert_eq!(longest, Span::from_micros(10_000 + 100) + wait);
     assert!((mean - 0.012_596).abs() < 1e-12);
@@ -175,7 +175,7 @@ proptest! {
         let count = link.counts.delivered as f64;
         prop_assert!(count > 1000.0);
         prop_assert_eq!(link.counts.delivered + link.counts.dropped_total(), link.counts.arrived);
-        let in_driver = link.driver.map_or(0.0, |driver| driver.mean());
+        let in_driver = link.driver.map_or(0.0, |driver| driver.times.mean());
         let in_transmission = 1250.0 * 8.0 / (mbit as f64 * 1e6);
         let delay = link.sojourn.mean + in_driver + in_transmission + 0.01;
         let (mean, _) = result.flows[0].delays.unwrap();

@@ -2,14 +2,13 @@
 
 use aqmlab_core::{Ecn, Span, Time};
 
-use aqmlab_tcp::TcpParams;
+use aqmlab_tcp::{Receiver, Sender, TcpParams};
 
 use super::NONE;
 use crate::endpoints::custom::BoxedEnds;
 use crate::endpoints::datagrams::{DatagramSink, DatagramSource, Sent};
 use crate::endpoints::packet::{Arrived, Packed, SimPacket, Store};
-use crate::endpoints::tcp::{TcpSink, TcpSource};
-use crate::endpoints::{End, Endpoint, Incoming, MessageSink, MessageSource, Outgoing};
+use crate::endpoints::{End, Incoming, MessageSink, MessageSource, Outgoing};
 
 /// Both ends. Nearly all are TCP's, and used for every packet: they are stored in the flow itself.
 #[derive(Clone)]
@@ -22,8 +21,9 @@ pub(crate) enum Ends {
 /// Ends of a TCP connection.
 #[derive(Clone)]
 pub(crate) struct Tcp {
-    pub source: TcpSource,
-    pub sink: TcpSink,
+    pub sender: Sender,
+    pub receiver: Receiver,
+    /// Bytes of all headers of a packet.
     pub(super) header: u32,
     pub(super) mss: u64,
     /// True if data packets carry their sending times, for timestamps or measurements.
@@ -47,19 +47,6 @@ pub(crate) struct Datagrams {
     pub carried: Vec<Time>,
 }
 
-impl Datagrams {
-    /// Returns the connection, with the waiting datagram.
-    fn connection(&mut self, of: End, now: Time) -> Option<&mut Other> {
-        let other = self.carrier.as_deref_mut()?;
-        if of == End::Source
-            && let Some(Outgoing { payload, size, .. }) = self.source.poll(now)
-        {
-            other.source.post(now, &payload.to_bytes(size), size);
-        }
-        Some(other)
-    }
-}
-
 /// Ends whose packets carry messages: TFRC's, and those of other crates.
 #[derive(Clone)]
 pub(crate) struct Other {
@@ -75,9 +62,23 @@ pub(crate) struct Other {
 }
 
 impl Ends {
-    /// Creates the ends of a flow of messages.
-    pub(super) fn other(ends: BoxedEnds) -> Self {
-        Ends::Other(Other::new(ends))
+    /// Returns the ends behind pointers: of the flow, or of the connection that carries its
+    /// datagrams.
+    pub(super) fn pointed(&self) -> Option<&Other> {
+        match self {
+            Ends::Tcp(_) => None,
+            Ends::Datagrams(datagrams) => datagrams.carrier.as_deref(),
+            Ends::Other(other) => Some(other),
+        }
+    }
+
+    /// Returns the ends behind pointers for changes.
+    pub(super) fn pointed_mut(&mut self) -> Option<&mut Other> {
+        match self {
+            Ends::Tcp(_) => None,
+            Ends::Datagrams(datagrams) => datagrams.carrier.as_deref_mut(),
+            Ends::Other(other) => Some(other),
+        }
     }
 
     #[inline(never)]
@@ -89,12 +90,17 @@ impl Ends {
     ) -> Option<(u32, Ecn, Packed)> {
         let other = match self {
             Ends::Tcp(_) => return None,
-            Ends::Datagrams(datagrams) if datagrams.carrier.is_none() => {
-                let Outgoing { payload, size, ecn } =
-                    (of == End::Source).then(|| datagrams.source.poll(now))??;
-                return Some((size, ecn, store.datagram(payload)));
+            Ends::Datagrams(Datagrams { source, carrier, .. }) => {
+                let datagram = (of == End::Source).then(|| source.poll()).flatten();
+                let Some(other) = carrier else {
+                    let (datagram, size) = datagram?;
+                    return Some((size, Ecn::NotEct, store.datagram(datagram)));
+                };
+                if let Some((datagram, size)) = datagram {
+                    other.source.post(now, &datagram.to_bytes(size), size);
+                }
+                other
             }
-            Ends::Datagrams(datagrams) => datagrams.connection(of, now)?,
             Ends::Other(other) => other,
         };
         let outgoing = match of {
@@ -109,46 +115,34 @@ impl Ends {
     #[inline(never)]
     pub(super) fn receive_others(&mut self, now: Time, packet: Arrived, store: &mut Store) -> bool {
         let (size, ecn, to) = (packet.size(), packet.ecn(), packet.to());
-        match self {
-            Ends::Tcp(_) => store.discard(packet),
+        let (other, datagrams) = match self {
+            Ends::Tcp(_) => {
+                store.discard(packet);
+                return false;
+            }
+            Ends::Datagrams(Datagrams { carrier: None, sink, .. }) => {
+                let sent = store.take_datagram(packet);
+                return sent.is_some_and(|sent| sink.arrive(now, sent, size));
+            }
             Ends::Datagrams(Datagrams { carrier: Some(other), sink, carried, .. }) => {
-                let Some(payload) = store.take_message(packet) else { return false };
-                let incoming = Incoming { payload, size, ecn };
-                match to {
-                    End::Source => other.source.on_packet(now, incoming),
-                    End::Sink => {
-                        other.sink.on_packet(now, incoming);
-                        while let Some(bytes) = other.sink.take() {
-                            let Some((payload, size)) = Sent::from_bytes(&bytes) else { continue };
-                            carried.push(payload.at);
-                            sink.on_packet(now, Incoming { payload, size, ecn });
-                        }
-                        return true;
-                    }
-                }
+                (&mut **other, Some((sink, carried)))
             }
-            Ends::Datagrams(datagrams) => {
-                let Some(payload) = store.take_datagram(packet) else { return false };
-                let before = datagrams.sink.received;
-                datagrams.sink.on_packet(now, Incoming { payload, size, ecn });
-                return datagrams.sink.received > before;
-            }
-            Ends::Other(other) => {
-                let Some(payload) = store.take_message(packet) else { return false };
-                let incoming = Incoming { payload, size, ecn };
-                match to {
-                    End::Source => {
-                        other.source.on_packet(now, incoming);
-                        return other.has_connected();
-                    }
-                    End::Sink => {
-                        other.sink.on_packet(now, incoming);
-                        return other.partner != NONE;
-                    }
-                }
-            }
+            Ends::Other(other) => (other, None),
+        };
+        let Some(payload) = store.take_message(packet) else { return false };
+        let incoming = Incoming { payload, size, ecn };
+        if to == End::Source {
+            other.source.on_packet(now, incoming);
+            return datagrams.is_none() && other.has_connected();
         }
-        false
+        other.sink.on_packet(now, incoming);
+        let Some((sink, carried)) = datagrams else { return other.partner != NONE };
+        while let Some(bytes) = other.sink.take() {
+            let Some((sent, size)) = Sent::from_bytes(&bytes) else { continue };
+            carried.push(sent.at);
+            sink.arrive(now, sent, size);
+        }
+        true
     }
 }
 
@@ -185,25 +179,25 @@ impl Other {
 impl Tcp {
     /// Changes the transport of both ends. Segments may be due afterwards.
     pub fn change(&mut self, now: Time, before: &TcpParams, after: &TcpParams, seed: u64) {
-        self.source.sender.change(now, before, after, seed);
-        self.sink.receiver.change(after);
+        self.sender.change(now, before, after, seed);
+        self.receiver.change(after);
     }
 
     /// Returns whether the receive window, not the congestion window, limits the sender: they
     /// differ by less than a segment.
     pub fn is_held_by_receiver(&self) -> bool {
-        self.source.sender.cwnd() + self.mss > self.receive_window()
+        self.sender.cwnd() + self.mss > self.receive_window()
     }
 
     /// Returns the advertised window of the receiver.
     pub fn receive_window(&self) -> u64 {
-        self.sink.receiver.window()
+        self.receiver.window()
     }
 
     /// Returns how long data have arrived beyond a gap that is still open, if that exceeds this
     /// number of round trips.
     pub fn held_up(&self, round_trips: u64) -> Option<Span> {
-        let held_up = self.sink.receiver.held_up();
-        self.source.sender.srtt().filter(|srtt| held_up > *srtt * round_trips).map(|_| held_up)
+        let held_up = self.receiver.held_up();
+        self.sender.srtt().filter(|srtt| held_up > *srtt * round_trips).map(|_| held_up)
     }
 }

@@ -5,19 +5,18 @@ mod tally;
 
 use std::borrow::Cow;
 
-use aqmlab_core::{Deadline, Packet, Span, Time};
+use aqmlab_core::{Deadline, Ecn, Packet, Span, Time};
 use aqmlab_tcp::params::EcnMode;
-use aqmlab_tcp::{Stats, TcpParams};
+use aqmlab_tcp::{Receiver, Sender, Stats, TcpParams};
 
 use crate::endpoints::custom::BoxedEnds;
 use crate::endpoints::datagrams::{DatagramSink, DatagramSource};
 use crate::endpoints::packet::{Arrived, Header, SimPacket, Store};
-use crate::endpoints::tcp::{TcpSink, TcpSource};
 use crate::endpoints::{
-    ConnectionLog, Direction, End, Endpoint, EndpointConfig, EndpointSetup, Incoming, Outgoing,
-    Sink, Source, Volume,
+    ConnectionLog, Direction, End, EndpointConfig, EndpointSetup, Source, Volume, tcp,
 };
 use crate::network::RouteId;
+use crate::network::probe::TimeSum;
 use ends::Other;
 pub(crate) use ends::{Datagrams, Ends, Tcp};
 
@@ -25,6 +24,9 @@ pub(crate) use ends::{Datagrams, Ends, Tcp};
 pub(crate) const NONE: u32 = u32::MAX;
 /// Marks a flow of an ended application.
 pub(crate) const GONE: u32 = u32::MAX - 1;
+
+/// Bytes are written to a flow only if it has an end for them.
+const WRITTEN: &str = "nothing is written to a flow of datagrams";
 
 /// Flow of the simulation.
 #[derive(Clone)]
@@ -73,29 +75,9 @@ pub(crate) struct Flow {
     /// Hosts of source and sink.
     pub hosts: [u32; 2],
     pub class: u8,
-    /// Sum of the one-way delays of data packets, if measured.
-    pub delays: Option<Delays>,
+    /// One-way delays of data packets, if measured.
+    pub delays: Option<TimeSum>,
     timers: [Pending; 2],
-}
-
-/// One-way delays of a flow's data packets.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Delays {
-    count: u64,
-    sum: u128,
-    pub max: Span,
-}
-
-impl Delays {
-    fn add(&mut self, delay: Span) {
-        self.count += 1;
-        self.sum += u128::from(delay.as_nanos());
-        self.max = self.max.max(delay);
-    }
-    /// Returns the mean in seconds; NaN without packets.
-    pub fn mean(&self) -> f64 {
-        self.sum as f64 / self.count as f64 * 1e-9
-    }
 }
 
 /// State of opening a connection with data in both directions. Its directions are two flows, which
@@ -183,13 +165,13 @@ impl FlowSetup<'_> {
         let (mss, header) = (transport.mss.get(), transport.header.get() as u32);
         if !self.endpoint.is_tcp() {
             let setup = self.endpoint_setup(self.size, self.is_open);
-            return Ends::other(self.endpoint.build(&setup));
+            return Ends::Other(Other::new(self.endpoint.build(&setup)));
         }
-        let sink = TcpSink::new(transport);
+        let receiver = Receiver::new(transport);
         Ends::Tcp(Tcp {
-            source: TcpSource::new(transport, self.size, self.seed),
-            usual: sink.receiver.window(),
-            sink,
+            sender: Sender::new(transport, self.size, self.seed),
+            usual: receiver.window(),
+            receiver,
             header,
             mss,
             has_times: transport.timestamps || self.delays,
@@ -241,7 +223,7 @@ impl Flow {
             hashes: setup.hashes,
             hosts: setup.hosts,
             class: setup.class,
-            delays: setup.delays.then(Delays::default),
+            delays: setup.delays.then(TimeSum::default),
             timers: [Pending::default(); 2],
         }
     }
@@ -250,11 +232,8 @@ impl Flow {
     /// languages may refuse.
     pub fn is_cloneable(&self) -> bool {
         match &self.ends {
-            Ends::Tcp(tcp) => tcp.source.sender.is_cloneable(),
-            Ends::Datagrams(datagrams) => {
-                datagrams.carrier.as_ref().is_none_or(|other| other.is_cloneable())
-            }
-            Ends::Other(other) => other.is_cloneable(),
+            Ends::Tcp(tcp) => tcp.sender.is_cloneable(),
+            ends => ends.pointed().is_none_or(Other::is_cloneable),
         }
     }
 
@@ -276,12 +255,14 @@ impl Flow {
     pub fn poll(&mut self, of: End, now: Time, store: &mut Store) -> Option<Packet> {
         let (size, ecn, content) = match (&mut self.ends, of) {
             (Ends::Tcp(tcp), End::Source) => {
-                let Outgoing { payload, size, ecn } = tcp.source.poll(now)?;
-                (size, ecn, store.segment(now, payload, tcp.has_times))
+                let segment = tcp.sender.poll(now)?;
+                let (size, ecn) = (tcp.header + segment.len, segment.ecn);
+                (size, ecn, store.segment(now, segment, tcp.has_times))
             }
             (Ends::Tcp(tcp), End::Sink) => {
-                let Outgoing { payload, size, ecn } = tcp.sink.poll(now)?;
-                (size, ecn, store.ack(payload, tcp.usual, tcp.counts_marks))
+                let ack = tcp.receiver.poll(now)?;
+                let size = tcp.header + ack.sack.option_bytes();
+                (size, Ecn::NotEct, store.ack(ack, tcp.usual, tcp.counts_marks))
             }
             (ends, of) => ends.poll_others(of, now, store)?,
         };
@@ -303,18 +284,17 @@ impl Flow {
     /// whether the flow has a partner.
     #[inline(always)]
     pub fn receive(&mut self, now: Time, packet: Arrived, store: &mut Store) -> bool {
-        let (size, ecn) = (packet.size(), packet.ecn());
         match (&mut self.ends, packet.to()) {
             (Ends::Tcp(tcp), End::Source) => {
                 let is_syn = packet.content().is_syn();
-                if let Some(payload) = store.take_ack(packet, tcp.usual) {
-                    tcp.source.on_packet(now, Incoming { payload, size, ecn });
+                if let Some(ack) = store.take_ack(packet, tcp.usual) {
+                    tcp.sender.on_ack(now, &ack);
                 }
                 is_syn
             }
             (Ends::Tcp(tcp), End::Sink) => {
-                if let Some(payload) = store.take_segment(packet, tcp.header) {
-                    tcp.sink.on_packet(now, Incoming { payload, size, ecn });
+                if let Some(segment) = store.take_segment(packet, tcp.header) {
+                    tcp.receiver.on_segment(now, &segment);
                 }
                 false
             }
@@ -339,7 +319,7 @@ impl Flow {
     /// Returns the bytes of data that arrived, each counted once.
     pub fn delivered(&self) -> u64 {
         match &self.ends {
-            Ends::Tcp(tcp) => tcp.sink.arrived(),
+            Ends::Tcp(tcp) => tcp.receiver.arrived(),
             Ends::Datagrams(datagrams) => datagrams.sink.received_bytes,
             Ends::Other(other) => other.sink.arrived(),
         }
@@ -357,7 +337,7 @@ impl Flow {
     /// Returns the data packets that the source sent, including retransmissions.
     pub fn sent(&self) -> u64 {
         match &self.ends {
-            Ends::Tcp(tcp) => tcp.source.sender.stats().segments_sent,
+            Ends::Tcp(tcp) => tcp.sender.stats().segments_sent,
             Ends::Datagrams(datagrams) => datagrams.source.sent,
             Ends::Other(other) => other.sent,
         }
@@ -366,19 +346,14 @@ impl Flow {
     /// Returns the counters of the transport.
     pub fn stats(&self) -> Option<Stats> {
         match &self.ends {
-            Ends::Tcp(tcp) => tcp.source.stats(),
-            Ends::Other(other) => other.source.stats(),
-            Ends::Datagrams(datagrams) => datagrams.carrier.as_ref()?.source.stats(),
+            Ends::Tcp(tcp) => Some(tcp.sender.stats()),
+            ends => ends.pointed()?.source.stats(),
         }
     }
 
     /// Returns the reason of a failed connection.
     pub fn failure(&self) -> Option<String> {
-        match &self.ends {
-            Ends::Other(other) => other.source.failure(),
-            Ends::Datagrams(datagrams) => datagrams.carrier.as_ref()?.source.failure(),
-            Ends::Tcp(_) => None,
-        }
+        self.ends.pointed()?.source.failure()
     }
 
     /// Returns mean (in seconds) and maximum of the one-way delays, if measured.
@@ -391,20 +366,14 @@ impl Flow {
 
     /// Flow of the other direction of the same connection.
     pub fn partner(&self) -> Option<u32> {
-        match &self.ends {
-            Ends::Other(other) => Some(other.partner).filter(|partner| *partner != NONE),
-            Ends::Tcp(_) | Ends::Datagrams(_) => None,
-        }
+        self.ends.pointed().map(|other| other.partner).filter(|partner| *partner != NONE)
     }
 
     /// Makes the flow one direction of a connection whose other direction is `partner`. Only the
     /// opening end reports when the connection opens.
     pub fn join(&mut self, ends: BoxedEnds, partner: u32, is_opening: bool) {
-        self.ends = Ends::other(ends);
-        if let Ends::Other(other) = &mut self.ends {
-            other.partner = partner;
-            other.is_connected = !is_opening;
-        }
+        let other = Other { partner, is_connected: !is_opening, ..Other::new(ends) };
+        self.ends = Ends::Other(other);
     }
 
     /// Returns whether the connection opened since the last call.
@@ -445,30 +414,24 @@ impl Flow {
     /// Returns the end to which bytes are written.
     pub fn source(&self) -> &dyn Source {
         match &self.ends {
-            Ends::Tcp(tcp) => &tcp.source,
-            Ends::Other(other) => &*other.source,
-            Ends::Datagrams(_) => unreachable!("nothing is written to a flow of datagrams"),
+            Ends::Tcp(tcp) => &tcp.sender,
+            ends => &*ends.pointed().expect(WRITTEN).source,
         }
     }
 
     /// Returns the end to which bytes are written, for changes.
     pub fn source_mut(&mut self) -> &mut dyn Source {
         match &mut self.ends {
-            Ends::Tcp(tcp) => &mut tcp.source,
-            Ends::Other(other) => &mut *other.source,
-            Ends::Datagrams(Datagrams { carrier: Some(other), .. }) => &mut *other.source,
-            Ends::Datagrams(_) => unreachable!("nothing is written to a flow of datagrams"),
+            Ends::Tcp(tcp) => &mut tcp.sender,
+            ends => &mut *ends.pointed_mut().expect(WRITTEN).source,
         }
     }
 
     /// Reports the state of the source that recordings contain.
     pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         match &self.ends {
-            Ends::Tcp(tcp) => tcp.source.observe(see),
-            Ends::Other(other) => other.source.observe(see),
-            Ends::Datagrams(datagrams) => {
-                datagrams.carrier.iter().for_each(|other| other.source.observe(see));
-            }
+            Ends::Tcp(tcp) => tcp::observe(&tcp.sender, see),
+            ends => ends.pointed().into_iter().for_each(|other| other.source.observe(see)),
         }
     }
 
@@ -476,7 +439,7 @@ impl Flow {
     #[inline]
     pub fn is_finished(&self) -> bool {
         match &self.ends {
-            Ends::Tcp(tcp) => tcp.source.is_finished(),
+            Ends::Tcp(tcp) => tcp.sender.is_finished(),
             Ends::Other(other) => other.source.is_finished(),
             Ends::Datagrams(_) => false,
         }
@@ -491,7 +454,7 @@ impl Flow {
     #[inline]
     pub fn received(&self) -> u64 {
         match &self.ends {
-            Ends::Tcp(tcp) => tcp.sink.received(),
+            Ends::Tcp(tcp) => tcp.receiver.received(),
             Ends::Other(other) => other.sink.received(),
             Ends::Datagrams(_) => 0,
         }
@@ -501,10 +464,9 @@ impl Flow {
     #[inline]
     fn deadline(&self, of: End) -> Option<Time> {
         match (&self.ends, of) {
-            (Ends::Tcp(tcp), End::Source) => tcp.source.deadline(),
-            (Ends::Tcp(tcp), End::Sink) => tcp.sink.deadline(),
-            (Ends::Other(other), of) => other.deadline(of),
-            (Ends::Datagrams(datagrams), of) => datagrams.carrier.as_ref()?.deadline(of),
+            (Ends::Tcp(tcp), End::Source) => tcp.sender.next_timeout(),
+            (Ends::Tcp(tcp), End::Sink) => tcp.receiver.next_timeout(),
+            (ends, of) => ends.pointed()?.deadline(of),
         }
     }
 
@@ -512,11 +474,10 @@ impl Flow {
     #[inline]
     pub fn on_deadline(&mut self, of: End, now: Time) {
         match (&mut self.ends, of) {
-            (Ends::Tcp(tcp), End::Source) => tcp.source.on_deadline(now),
-            (Ends::Tcp(tcp), End::Sink) => tcp.sink.on_deadline(now),
-            (Ends::Other(other), of) => other.on_deadline(of, now),
-            (Ends::Datagrams(datagrams), of) => {
-                datagrams.carrier.iter_mut().for_each(|other| other.on_deadline(of, now));
+            (Ends::Tcp(tcp), End::Source) => tcp.sender.on_timeout(now),
+            (Ends::Tcp(tcp), End::Sink) => tcp.receiver.on_timeout(now),
+            (ends, of) => {
+                ends.pointed_mut().into_iter().for_each(|other| other.on_deadline(of, now));
             }
         }
     }

@@ -3,9 +3,10 @@
 use aqmlab_core::{Span, Time};
 use aqmlab_tcp::Stats;
 
-use super::{Delays, Ends, Flow};
+use super::{Ends, Flow};
 use crate::endpoints::Volume;
 use crate::endpoints::datagrams::DatagramSummary;
+use crate::network::probe::TimeSum;
 
 /// Counters of a flow: packets, bytes, and TCP's statistics.
 #[derive(Clone, Copy, Default)]
@@ -90,7 +91,7 @@ impl Flow {
     /// Ends the warm-up: counters count from now on.
     pub fn end_warmup(&mut self, now: Time) {
         self.before = Some(Box::new(Then { tally: self.tally(), time: now }));
-        self.delays = self.delays.map(|_| Delays::default());
+        self.delays = self.delays.map(|_| TimeSum::default());
         if let Ends::Datagrams(datagrams) = &mut self.ends {
             datagrams.sink.delay = Default::default();
         }

@@ -11,13 +11,14 @@ use crate::network::{LossCause, PacketStore};
 
 /// Things kept in places that are used again.
 #[derive(Clone)]
-struct Places<T> {
-    kept: Vec<T>,
-    free: Vec<u32>,
+pub(crate) struct Places<T> {
+    pub kept: Vec<T>,
+    pub free: Vec<u32>,
 }
 
-impl<T: Clone + Default> Places<T> {
-    fn put(&mut self, thing: T) -> u32 {
+impl<T> Places<T> {
+    /// Keeps a thing. Returns its place.
+    pub fn put(&mut self, thing: T) -> u32 {
         match self.free.pop() {
             Some(place) => {
                 self.kept[place as usize] = thing;
@@ -29,13 +30,16 @@ impl<T: Clone + Default> Places<T> {
             }
         }
     }
+    /// Number of places in use.
+    fn used(&self) -> u64 {
+        (self.kept.len() - self.free.len()) as u64
+    }
+}
+
+impl<T: Clone + Default> Places<T> {
     fn take(&mut self, place: u32) -> T {
         self.free.push(place);
         std::mem::take(&mut self.kept[place as usize])
-    }
-    /// Number of payloads in use.
-    fn used(&self) -> u64 {
-        (self.kept.len() - self.free.len()) as u64
     }
     fn copy(&mut self, place: u32) -> u32 {
         self.put(self.kept[place as usize].clone())
@@ -110,32 +114,21 @@ impl Store {
     /// The segment of a packet whose headers have so many bytes.
     #[inline(always)]
     pub fn take_segment(&mut self, packet: Arrived, header: u32) -> Option<DataSegment> {
-        match packet.content() {
-            Content::Segment { flags, seq } => Some(plain_segment(&packet, header, flags, seq)),
-            Content::KeptSegment { place, .. } => {
-                Some(DataSegment { ecn: packet.ecn(), ..self.segments.take(place).1 })
-            }
-            _ => {
-                self.refuse(packet);
-                None
-            }
-        }
+        let segment = self.segment_of(&packet, header);
+        self.discard(packet);
+        segment
     }
 
     /// The acknowledgement of a packet, with the `usual` window if it says no other.
     #[inline(always)]
     pub fn take_ack(&mut self, packet: Arrived, usual: u64) -> Option<Ack> {
-        match packet.content() {
-            Content::Ack { flags, number } => Some(plain_ack(usual, flags, number)),
-            Content::KeptAck { place, .. } => Some(self.acks.take(place)),
-            _ => {
-                self.refuse(packet);
-                None
-            }
-        }
+        let ack = self.ack_of(&packet, usual);
+        self.discard(packet);
+        ack
     }
 
     /// The segment of a packet, which stays where it is.
+    #[inline(always)]
     pub fn segment_of(&self, packet: &Packet, header: u32) -> Option<DataSegment> {
         match packet.content() {
             Content::Segment { flags, seq } => Some(plain_segment(packet, header, flags, seq)),
@@ -147,6 +140,7 @@ impl Store {
     }
 
     /// The acknowledgement of a packet, which stays where it is.
+    #[inline(always)]
     pub fn ack_of(&self, packet: &Packet, usual: u64) -> Option<Ack> {
         match packet.content() {
             Content::Ack { flags, number } => Some(plain_ack(usual, flags, number)),
@@ -157,15 +151,11 @@ impl Store {
 
     /// The datagram of a packet.
     pub fn take_datagram(&mut self, packet: Arrived) -> Option<Sent> {
-        match packet.content() {
-            Content::Datagram { sent, serial } => {
-                Some(Sent { at: Time::from_nanos(sent), number: serial })
-            }
-            _ => {
-                self.refuse(packet);
-                None
-            }
+        if let Content::Datagram { sent, serial } = packet.content() {
+            return Some(Sent { at: Time::from_nanos(sent), number: serial });
         }
+        self.discard(packet);
+        None
     }
 
     /// The message of a packet, which stays where it is.
@@ -178,20 +168,11 @@ impl Store {
 
     /// The message of a packet.
     pub fn take_message(&mut self, packet: Arrived) -> Option<Message> {
-        match packet.content() {
-            Content::Message { place } => Some(self.messages.take(place).1),
-            _ => {
-                self.refuse(packet);
-                None
-            }
+        if let Content::Message { place } = packet.content() {
+            return Some(self.messages.take(place).1);
         }
-    }
-
-    /// Releases the payload of a packet that arrives at an end that ignores it.
-    #[cold]
-    #[inline(never)]
-    fn refuse(&mut self, packet: Arrived) {
         self.discard(packet);
+        None
     }
 
     /// Time at which the packet was sent, if it carries one and is no SYN.
@@ -220,12 +201,13 @@ impl Store {
     }
 
     /// Releases the payload of a packet that has no receiver.
+    #[inline(always)]
     pub fn discard(&mut self, packet: Arrived) {
         self.free(packet.content());
     }
 
-    #[inline]
-    pub(super) fn free(&mut self, content: Content) {
+    #[inline(always)]
+    fn free(&mut self, content: Content) {
         match content {
             Content::KeptSegment { place, .. } => self.segments.free.push(place),
             Content::KeptAck { place, .. } => self.acks.free.push(place),

@@ -48,7 +48,7 @@ struct Interval {
 }
 
 /// Arrived packets and loss events.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct LossHistory {
     /// Number of averaged intervals, n.
     count: usize,
@@ -69,16 +69,7 @@ impl LossHistory {
     /// Creates an empty history that averages `count` intervals, with or without history
     /// discounting.
     pub fn new(count: usize, has_discounts: bool) -> Self {
-        LossHistory {
-            count,
-            has_discounts,
-            next: 0,
-            latest: (-1.0, 0.0),
-            holes: VecDeque::new(),
-            lost: BTreeSet::new(),
-            start: None,
-            intervals: VecDeque::new(),
-        }
+        LossHistory { count, has_discounts, latest: (-1.0, 0.0), ..LossHistory::default() }
     }
 
     /// Returns the highest number that has arrived, plus one.

@@ -14,7 +14,7 @@ use crate::endpoints::{Endpoint, EndpointSetup, Incoming, Outgoing, Sink};
 const ENDS: usize = 16;
 
 /// Receiver of data.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct TfrcSink {
     /// Bytes of data of a full packet, s, and of headers.
     size: f64,
@@ -52,19 +52,7 @@ impl TfrcSink {
             size: f64::from(setup.mss),
             header: setup.header,
             losses: LossHistory::new(params.intervals as usize, params.discounting),
-            packets: 0,
-            bytes: 0,
-            end: 0,
-            last: None,
-            rtt: 0.0,
-            rtt_before: 0.0,
-            fastest: 0.0,
-            reported: 0.0,
-            ends: VecDeque::new(),
-            has_news: false,
-            timer: None,
-            owes: false,
-            answer: None,
+            ..TfrcSink::default()
         }
     }
 

@@ -34,7 +34,7 @@ struct Path {
 }
 
 /// Sender of data.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct TfrcSource {
     /// Bytes of data of a full packet, s, and of headers.
     size: u32,
@@ -78,21 +78,10 @@ impl TfrcSource {
             ecn: if params.ecn { Ecn::Ect0 } else { Ecn::NotEct },
             has_damping: params.damping,
             goal: setup.size.unwrap_or(u64::MAX),
-            sent: 0,
-            number: 0,
-            answered: 0,
-            packets: 0,
             allowed: f64::from(setup.mss),
-            path: None,
             received: vec![(Time::ZERO, f64::INFINITY)],
-            since: None,
-            has_sent: false,
-            timer: None,
             is_idle: true,
-            asks: false,
-            busy: [None; 2],
-            covered: Time::ZERO,
-            expected: Time::ZERO,
+            ..TfrcSource::default()
         }
     }
 

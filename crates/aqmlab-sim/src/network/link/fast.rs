@@ -28,7 +28,7 @@ use super::QueuedLink;
 use super::transmitter::{TransmissionEnd, Transmitter};
 use crate::network::Shared;
 use crate::network::accounting::PacketAccounting;
-use crate::network::events::{EventKey, LinkEvent};
+use crate::network::events::{EventKey, TRANSMISSION_END};
 use crate::network::packet::{LossCause, PacketStore};
 use crate::network::probe::LinkProbe;
 use crate::network::wire::Wire;
@@ -182,7 +182,7 @@ impl QueuedLink {
             return;
         }
         *end = TransmissionEnd::Event;
-        shared.events.push(*until, LinkEvent::TransmissionEnd(self.index));
+        shared.events.push(*until, TRANSMISSION_END, self.index);
     }
 
     /// Removes the next packet from the queue.

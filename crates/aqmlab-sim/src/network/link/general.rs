@@ -8,7 +8,7 @@ use super::fast::dequeue;
 use super::transmitter::Transmitter;
 use crate::network::Shared;
 use crate::network::accounting::PacketAccounting;
-use crate::network::events::LinkEvent;
+use crate::network::events::{TRANSMISSION_END, WAKEUP};
 use crate::network::packet::PacketStore;
 use crate::network::wire::Wire;
 
@@ -51,12 +51,17 @@ impl QueuedLink {
         let state = std::mem::replace(&mut self.transmitter, Transmitter::Idle);
         let mut next = None;
         if let Transmitter::Busy { size, .. } = state {
-            next = self.medium.and_then(|medium| medium.release(&mut shared.media));
+            let medium = self.medium.map(|medium| &mut shared.media[medium as usize]);
+            next = medium.and_then(|medium| medium.release(self.index));
             if let Some(egress) = &mut self.egress {
                 egress.sent(shared.now, size);
             }
-            if next.is_some() && self.waiting() > 0 {
-                self.await_medium(shared);
+            if let Some(medium) = self.medium
+                && next.is_some()
+                && self.waiting() > 0
+            {
+                shared.media[medium as usize].wait(self.index);
+                self.transmitter = Transmitter::AwaitingMedium;
             } else {
                 self.send_next(shared);
             }
@@ -73,12 +78,12 @@ impl QueuedLink {
     pub(crate) fn granted<S: PacketStore>(&mut self, shared: &mut Shared<S>) -> Option<u32> {
         debug_assert_eq!(self.transmitter, Transmitter::AwaitingMedium);
         self.transmitter = Transmitter::Idle;
-        let medium = self.medium.expect("the link waited for a medium");
-        medium.set_waiting(false, &mut shared.media);
+        let medium = self.medium.expect("the link waited for a medium") as usize;
+        shared.media[medium].end_wait(self.index);
         self.wire.restart(shared.now);
         self.send_next(shared);
         self.schedule_wakeup(shared);
-        medium.next_waiting(&shared.media)
+        shared.media[medium].next_waiting(self.index)
     }
 
     /// Begins a busy period with what waits at an idle link.
@@ -95,17 +100,17 @@ impl QueuedLink {
         if matches!(self.wire, Wire::Grants(_)) {
             return self.await_grant(self.departures_first, shared);
         }
-        if let Some(medium) = self.medium {
-            if medium.is_taken(&shared.media) {
-                return self.await_medium(shared);
-            }
-            medium.take(&mut shared.media);
+        if let Some(medium) = self.medium
+            && !shared.media[medium as usize].take(self.index)
+        {
+            self.transmitter = Transmitter::AwaitingMedium;
+            return;
         }
         if let Some(packet) = self.take(now, &mut shared.accounting) {
             self.begin(packet, now, shared);
             self.expect_end(shared);
         } else if let Some(medium) = self.medium {
-            medium.release(&mut shared.media);
+            shared.media[medium as usize].release(self.index);
         }
     }
 
@@ -113,24 +118,20 @@ impl QueuedLink {
     fn await_grant<S: PacketStore>(&mut self, is_later: bool, shared: &mut Shared<S>) {
         let Wire::Grants(wire) = &mut self.wire else { return };
         self.transmitter = Transmitter::AwaitingGrant;
-        if let Some(at) = wire.next_from(shared.now, is_later) {
-            shared.events.push(at, LinkEvent::TransmissionEnd(self.index));
+        // Earlier grants remain unused.
+        wire.grants.seek(shared.now + Span::from_nanos(u64::from(is_later)));
+        if let Some((at, _)) = wire.grants.peek() {
+            shared.events.push(at, TRANSMISSION_END, self.index);
         }
-    }
-
-    /// Waits for the turn of this link on the medium.
-    #[cold]
-    fn await_medium<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
-        let medium = self.medium.expect("the link shares a medium");
-        medium.set_waiting(true, &mut shared.media);
-        self.transmitter = Transmitter::AwaitingMedium;
     }
 
     /// Sends what a grant has room for. The rest of the grant is lost.
     fn use_grant<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
         let now = shared.now;
         let Wire::Grants(wire) = &mut self.wire else { return };
-        let (granted, framing) = (wire.next(), wire.framing);
+        let (_, granted) = wire.grants.peek().expect("a grant has come");
+        wire.grants.advance();
+        let framing = wire.framing;
         let mut sending = wire.sending.take();
         let mut room = granted;
         let mut is_empty = false;
@@ -204,13 +205,13 @@ impl QueuedLink {
 
     /// Schedules the next wake-up, unless an earlier one is pending.
     #[inline(never)]
-    pub(super) fn schedule_wakeup<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
+    pub(crate) fn schedule_wakeup<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
         let next = self.next_wakeup(shared.now);
         if let Some(at) = next
             && self.wakeup_at.is_none_or(|pending| at < pending)
         {
             self.wakeup_at = next;
-            shared.events.push(at, LinkEvent::Wakeup(self.index));
+            shared.events.push(at, WAKEUP, self.index);
         }
     }
 

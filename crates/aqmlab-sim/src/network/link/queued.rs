@@ -8,14 +8,13 @@ use aqmlab_core::{Packet, Rate, Span, Stream, Time};
 use super::result::LinkBefore;
 use super::transmitter::{TransmissionEnd, Transmitter};
 use crate::network::egress::Egress;
-use crate::network::events::{LinkEvent, Simultaneous};
-use crate::network::medium::Share;
+use crate::network::events::{Simultaneous, TRANSMISSION_END};
 use crate::network::occupancy::Waits;
 use crate::network::packet::PacketStore;
 use crate::network::probe::{LinkProbe, PacketEvent, PacketRecord, TimeHistogram};
 use crate::network::propagation::{Propagation, PropagationCounts};
 use crate::network::records::{RecordSink, Records};
-use crate::network::wire::{Capacity, Meter, Offered, Wire};
+use crate::network::wire::{Capacity, Wire};
 use crate::network::{HEADER, Setup, Shared};
 
 /// Link with a queue.
@@ -30,22 +29,20 @@ pub struct QueuedLink {
     /// Shaper and driver, if the link has one of them.
     pub(crate) egress: Option<Box<Egress>>,
     pub(super) wire: Wire,
-    /// Share of a medium with other links.
-    pub(super) medium: Option<Share>,
+    /// Medium that it shares with other links.
+    pub(super) medium: Option<u32>,
     pub(super) transmitter: Transmitter,
     /// True if the link takes the [fast path](super::fast).
     pub(super) is_fast: bool,
     /// True if the link takes the fast path whenever possible.
     may_be_fast: bool,
     /// Number of transmissions that ended without an event while packets waited.
-    pub(super) deferred: u64,
+    pub(crate) deferred: u64,
     pub(crate) propagation: Propagation,
     /// Time of the pending wake-up of queue or egress.
     pub(super) wakeup_at: Option<Time>,
     /// True if a transmission that ends at the time of an arrival ends first.
     pub(super) departures_first: bool,
-    /// Capacity before the last change of the rate.
-    offered: Offered,
     /// Number of changes of the rate of a link with framing: each replaces the meter.
     pub(crate) rate_changes: u32,
     /// Counts at the end of the warm-up.
@@ -69,7 +66,7 @@ impl QueuedLink {
             index: index as u32,
             egress: Egress::new(config, &env).map(Box::new),
             wire: Wire::new(config, stream("rate"), setup.end),
-            medium: None,
+            medium: config.medium,
             transmitter: Transmitter::Idle,
             is_fast: false,
             may_be_fast: setup.defers_ends,
@@ -77,7 +74,6 @@ impl QueuedLink {
             propagation: Propagation::new(&config.way, setup.end, stream),
             wakeup_at: None,
             departures_first: setup.simultaneous == Simultaneous::DeparturesFirst,
-            offered: Offered::default(),
             rate_changes: 0,
             before: Box::default(),
         };
@@ -97,12 +93,6 @@ impl QueuedLink {
             && self.queue.has_fixed_timer();
     }
 
-    /// Joins a medium.
-    pub(crate) fn share(&mut self, share: Share) {
-        self.medium = Some(share);
-        self.choose_path();
-    }
-
     /// Handles an arriving packet, whose arrival time is the present.
     #[inline]
     pub(crate) fn arrive<S: PacketStore>(&mut self, packet: Packet, shared: &mut Shared<S>) {
@@ -118,11 +108,6 @@ impl QueuedLink {
     pub(crate) fn deliver<S: PacketStore>(&mut self, shared: &mut Shared<S>) -> Option<Packet> {
         self.catch_up(shared);
         self.propagation.pop(self.index, shared)
-    }
-
-    /// Schedules the first wake-up, before any packet arrives.
-    pub(crate) fn start<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
-        self.schedule_wakeup(shared);
     }
 
     /// Handles a timer of queue discipline, shaper or driver.
@@ -151,13 +136,13 @@ impl QueuedLink {
     /// Changes the rate of a link of constant rate, from the end of the transmission in progress.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         let from = now + self.transmitter.unsent(now);
-        let capacity = self.capacity();
-        if let Wire::Course(wire) = &mut self.wire {
-            wire.set_rate(from, rate);
-            self.rate_changes += 1;
-        } else if let Wire::Constant(serializer) = &mut self.wire {
-            self.offered = capacity.until(from);
-            serializer.set_rate(rate);
+        match &mut self.wire {
+            Wire::Constant(clock) => clock.set_rate(from, rate),
+            Wire::Course(wire) => {
+                wire.set_rate(from, rate);
+                self.rate_changes += 1;
+            }
+            Wire::Grants(_) => {}
         }
     }
 
@@ -215,13 +200,8 @@ impl QueuedLink {
             && !self.is_fast
         {
             *end = TransmissionEnd::Event;
-            shared.events.push(*until, LinkEvent::TransmissionEnd(self.index));
+            shared.events.push(*until, TRANSMISSION_END, self.index);
         }
-    }
-
-    /// Returns the number of transmissions that ended without an event while packets waited.
-    pub(crate) fn deferred_ends(&self) -> u64 {
-        self.deferred
     }
 
     /// Removes the records of packets since the last call, at recording level `packets`.
@@ -263,15 +243,13 @@ impl QueuedLink {
     }
 
     /// Returns a meter of the capacity, if the rate varies.
-    pub(crate) fn meter(&self) -> Option<Meter> {
-        self.wire.meter()
+    pub(crate) fn meter(&self) -> Option<Capacity> {
+        (!matches!(self.wire, Wire::Constant(_))).then(|| self.capacity())
     }
 
-    /// Returns a meter of the capacity in bytes.
+    /// Returns a meter of the capacity.
     pub fn capacity(&self) -> Capacity {
-        let mut capacity = self.wire.capacity();
-        capacity.before = self.offered;
-        capacity
+        self.wire.capacity()
     }
 
     /// Returns the counts up to `now`. A packet is delivered when its transmission ends: arrived =

@@ -103,15 +103,17 @@ proptest! {
     }
 }
 
-/// FIFO with a fault: packets leave with a changed arrival time.
-#[derive(Clone)]
-struct Restamping {
+/// FIFO whose packets leave with a changed arrival time, or not at all.
+#[derive(Clone, Default)]
+struct OddFifo {
     fifo: Fifo,
     by: Span,
     stays: bool,
+    /// True if it must not be asked for a packet while it is empty.
+    is_never_empty: bool,
 }
 
-impl QueueDiscipline for Restamping {
+impl QueueDiscipline for OddFifo {
     fn enqueue(&mut self, packet: Packet, _: &mut Context<'_>) {
         self.fifo.push(packet);
     }
@@ -119,12 +121,30 @@ impl QueueDiscipline for Restamping {
         if self.stays {
             return None;
         }
+        assert!(!self.is_never_empty || self.fifo.backlog().packets > 0, "it has packets");
         let mut packet = self.fifo.pop()?;
         packet.set_arrival(cx.now - self.by.min(cx.now - packet.arrival()));
         Some(packet)
     }
     fn backlog(&self) -> Backlog {
         self.fifo.backlog()
+    }
+}
+
+/// htb_deactivate: a class without packets is not served.
+#[test]
+fn a_shaper_does_not_ask_an_empty_queue() {
+    // Bursts of 12 ms, with pauses.
+    let arrivals: Vec<_> = (0..500).map(|number| (number / 5 * 20, 1500)).collect();
+    for driver in ["1p", "200p"] {
+        let shaped = format!("'50mbit'\nshaper.rate = '5mbit'\ndriver.limit = '{driver}'");
+        let text = LINK.replace("{ trace = \"x\" }", &shaped);
+        let scenario = Scenario::parse(&text, "link", &[]).unwrap();
+        let mut network = Network::<()>::new(&scenario.network(0));
+        network.add_route([0]);
+        let queue = OddFifo { is_never_empty: true, ..OddFifo::default() };
+        network.replace_queue(Time::ZERO, 0, Box::new(queue));
+        assert_eq!(departures(network, &arrivals).len(), 500);
     }
 }
 
@@ -141,7 +161,7 @@ fn restamped(by: Span, end: u64) {
         network.step(&mut ());
     }
     let at = Time::from_nanos(2_500_000);
-    let queue = Restamping { fifo: Fifo::default(), by, stays: end == 0 };
+    let queue = OddFifo { by, stays: end == 0, ..OddFifo::default() };
     network.replace_queue(at, 0, Box::new(queue));
     let end = Time::ZERO + Span::from_millis(end.max(10));
     while network.next_time().is_some_and(|next| next <= end) {

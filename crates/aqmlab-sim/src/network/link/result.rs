@@ -119,8 +119,8 @@ impl LinkResult {
         };
         columns.add("loss_event_flows", |link| link.loss_event_flows);
         columns.add("loss_event_bulk_flows", |link| link.loss_event_bulk_flows);
-        columns.add("driver_mean_s", driver(DriverSummary::mean));
-        columns.add("driver_max_s", driver(|driver| driver.max.as_secs_f64()));
+        columns.add("driver_mean_s", driver(|driver| driver.times.mean()));
+        columns.add("driver_max_s", driver(|driver| driver.times.max.as_secs_f64()));
         columns.add("driver_max_bytes", driver(|driver| driver.max_bytes as f64));
         columns.0
     }
