@@ -95,7 +95,7 @@ NEGATIVE: Rule[Mean, float] = Rule(
 
 
 def _reaches(studies: Floats, looks: int = 1) -> tuple[Floats, Floats]:
-    """How far the intervals of the studies' means reach below and above them: a study a row."""
+    """Reach of the intervals of the studies' means below and above them: a study a row."""
     count = studies.shape[1]
     drawn = np.transpose([study[picks(count)].mean(axis=1) for study in studies])
     ((below, above),) = reaches(drawn, count, looks)
