@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from aqmlab import InputError
 from aqmlab.campaign import (
@@ -27,7 +28,7 @@ from aqmlab.campaign import (
     below,
     page,
 )
-from aqmlab.campaign.rule import Decided, _deciding, picks
+from aqmlab.campaign.rule import Decided, _deciding, picks, reaches
 from aqmlab.metrics.samples import Floats
 from aqmlab.report.document import Section
 
@@ -72,14 +73,6 @@ def test_what_the_replications_show_is_decided() -> None:
     assert _verdict(_sample(1, count=4, apart=-5.0)) == UNDECIDED
 
 
-def test_at_the_limit_the_seed_does_not_decide() -> None:
-    """With 99 % intervals a number that lies on its limit is decided in about one of 100 studies.
-    A verdict by the mean alone would be `holds` in half of them."""
-    for count in (5, 10, 40):
-        words = [_verdict(_sample(seed, count)) for seed in range(400)]
-        assert words.count(UNDECIDED) >= 0.97 * 400, count
-
-
 class Mean(Replicated):
     """A mean; those of all draws are computed at once."""
 
@@ -101,31 +94,61 @@ NEGATIVE: Rule[Mean, float] = Rule(
 )  # fmt: skip
 
 
-def _decided_at_a_look(values: Floats, counts: Sequence[int], looks: int) -> bool:
-    answers = (NEGATIVE.answer(Mean(values[:count], looks)) for count in counts)
-    return any(each is not None and each.verdict != UNDECIDED for each in answers)
+def _reaches(studies: Floats, looks: int = 1) -> tuple[Floats, Floats]:
+    """Reach of the intervals of the studies' means below and above them: a study a row."""
+    count = studies.shape[1]
+    drawn = np.transpose([study[picks(count)].mean(axis=1) for study in studies])
+    ((below, above),) = reaches(drawn, count, looks)
+    return below, above
+
+
+def _is_decided(studies: Floats, looks: int = 1) -> NDArray[np.bool_]:
+    """Whether the mean of each study, a row, is decided to be below or above 0."""
+    below, above = _reaches(studies, looks)
+    means = studies.mean(axis=1)
+    return np.abs(means) > np.where(means < 0, above, below)
+
+
+@pytest.mark.parametrize("looks", [1, 4])
+def test_a_rule_decides_by_the_reach_of_the_interval(looks: int) -> None:
+    shifts = np.linspace(-2, 2, 16)[:, np.newaxis]
+    studies = np.random.default_rng(1).exponential(size=(16, 20)) - 1 + shifts
+    found = [NEGATIVE.answer(Mean(values, looks)) for values in studies]
+    (each,) = zip(*(answer.comparisons for answer in found if answer), strict=True)
+    reach = np.transpose([one.reach for one in each])
+    np.testing.assert_allclose(reach, _reaches(studies, looks))
+    words = np.where(studies.mean(axis=1) < 0, HOLDS, FAILS)
+    words[~_is_decided(studies, looks)] = UNDECIDED
+    assert [one.verdict for one in each] == words.tolist()
+    assert set(words) == {HOLDS, FAILS, UNDECIDED}
+
+
+def test_at_the_limit_the_seed_does_not_decide() -> None:
+    """With 99 % intervals a number that lies on its limit is decided in about one of 100 studies.
+    A verdict by the mean alone would be `holds` in half of them."""
+    for count in (5, 10, 40):
+        samples = [_sample(seed, count) for seed in range(400)]
+        decided = _is_decided(np.array([each.one - each.other for each in samples]))
+        assert np.count_nonzero(decided) <= 0.03 * 400, count
 
 
 @pytest.mark.parametrize("counts", [(10, 20, 40, 80), (100, 200, 400)])
 def test_looks_until_decided_keep_the_error_rate(counts: Sequence[int]) -> None:
     """A number on its limit is decided at some look in 1 of 100 studies, and not in 1 of 100 a
     look. The second half of the test shows that the correction is needed."""
-    random = np.random.default_rng(5)
-    studies = [random.normal(size=counts[-1]) for _ in range(500)]
-    rates = {
-        looks: sum(_decided_at_a_look(values, counts, looks) for values in studies) / 500
-        for looks in (1, len(counts))
-    }
+    studies = np.random.default_rng(5).normal(size=(500, counts[-1]))
+    rates = {}
+    for looks in (1, len(counts)):
+        at_each = [_is_decided(studies[:, :count], looks) for count in counts]
+        rates[looks] = np.any(at_each, axis=0).mean()
     assert rates[len(counts)] <= 0.018 < rates[1]
 
 
 @pytest.mark.parametrize("count", [5, 10, 40])
 def test_skewed_values_do_not_decide_a_number_on_its_limit(count: int) -> None:
     """With equal tails exponential values decide 5, 5 and 3 of 100 (docs/packs.md)."""
-    random = np.random.default_rng(count)
-    studies = (random.exponential(size=count) - 1 for _ in range(1500))
-    decided = sum(_decided_at_a_look(values, [count], 1) for values in studies)
-    assert decided <= 0.027 * 1500
+    studies = np.random.default_rng(count).exponential(size=(1500, count)) - 1
+    assert _is_decided(studies).mean() <= 0.027
 
 
 def test_an_open_statement_names_the_replications_that_would_decide_it() -> None:

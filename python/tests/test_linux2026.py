@@ -10,6 +10,7 @@ import pytest
 
 from aqmlab.campaign import FAILS
 from aqmlab.reproduce import Reproduction, reproduce
+from aqmlab.reproduce.published import Published
 from aqmlab.reproduce.verdicts import AGREES
 from aqmlab_studies.linux2026 import cake, study
 from aqmlab_studies.linux2026.recorded import (
@@ -212,8 +213,10 @@ def test_what_shapes_has_a_transmission_less() -> None:
 
 def test_with_the_recorded_start_both_flows_are_in_step() -> None:
     """Few of the random starts above have the flows of a recorded run in step: its own does."""
+    published = Published.load("linux2026")
     label = f"experiment={study.IN_STEP}, start 0.2342 s"
-    medians, off = study.in_step(reproduce("linux2026", only=[label], replications=10).measured)
+    part = published.studies([label], replications=10)["experiments"]
+    medians, off = study.in_step(Reproduction(published, {"experiments": part.run()}).measured)
     theirs = recorded(study.IN_STEP)[study.IN_STEP_RUN]["delays"][SHARES.index(50)]
     assert medians == pytest.approx(theirs, abs=0.15)
     assert np.median(off) < 0.25

@@ -38,7 +38,10 @@ FITTED = tuple(
 
 @pytest.fixture(scope="module")
 def result() -> Reproduction:
-    return reproduce("jarvinen2014", only="short", replications=100)
+    varied = [f"{queue}, {name}" for queue, each in PIE_EXPERIMENTS.items() for name in each]
+    queues = [*WITHIN, *PIE_EXPERIMENTS, *varied, "PIE (default)"]
+    only = ["short", *(f"queue={each}" for each in queues)]
+    return reproduce("jarvinen2014", only=only, replications=100)
 
 
 WITHIN: dict[str, tuple[tuple[str, ...], tuple[str, ...], float, float]] = {

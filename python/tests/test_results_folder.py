@@ -79,7 +79,7 @@ def long_study(tmp_path: Path) -> tuple[Path, dict[str, bytes]]:
     return path, table_bytes(tmp_path / "undisturbed")
 
 
-LONG = 400
+LONG = 200
 """Replications: six times as many runs take some seconds on one core."""
 
 

@@ -38,8 +38,9 @@ def shaper(root: Sequence[str], group: Sequence[str], device: str) -> dict[str, 
     sizes = {key: f"{given[key]}b" for key in ("burst", "cburst")}
     found: dict[str, Any] = {"rate": given["rate"], **sizes}
     table = dict(zip(root[1::2], root[2::2], strict=False)) if root[0] == "stab" else {}
-    found["overhead"] = f"{int(table.get('overhead', 0)) + header(device)}b"
-    found["mpu"] = table.get("mpu", "0") + "b"
+    counted = {"overhead": int(table.get("overhead", 0)) + header(device)}
+    counted["mpu"] = int(table.get("mpu", 0))
+    found |= {key: f"{number}b" for key, number in counted.items() if number}
     if table.get("linklayer") == "atm":
         found["framing"] = "atm"
     return found
@@ -83,11 +84,28 @@ def modem(line: Line, pack: Pack, stages: Mapping[str, Any]) -> Pack:
     return replace(pack, scenario=scenario, contenders={"printed": {"seed": 1}})
 
 
+SECONDS = {"office": 3, "cable": 10, "5g": 10, "satellite": 10, "wifi": 10}
+"""Seconds of a run on fast lines: less than `try` itself takes, as the settings that the commands
+have are compared exactly below."""
+
+
+def pack_for(line: Line, queues: Sequence[str]) -> Pack:
+    """The pack of a profile's line with ten replications."""
+    (name,) = (name for name, each in PROFILES.items() if each.line == line)
+    pack = replace(pack_of(line, "home", queues), replications=10)
+    if name not in SECONDS:
+        return pack
+    assert pack.scenario is not None
+    seconds = SECONDS[name]
+    times = {"duration": f"{seconds}s", "record": {"warmup": f"{seconds / 6:g}s"}}
+    return replace(pack, scenario={**pack.scenario, **times})
+
+
 @cache
 def trial_of(profile: str) -> LineTrial:
     """The queues on the line of a profile."""
     line = PROFILES[profile].line
-    return run(replace(pack_of(line, "home", QUEUES), replications=10), line)
+    return run(pack_for(line, QUEUES), line)
 
 
 @pytest.fixture(scope="module", params=list(PROFILES))
@@ -102,8 +120,7 @@ def missed(trial: LineTrial, queue: str, lines: Sequence[str]) -> list[str]:
     other times: the intervals of both may lie apart by what `try` itself takes for no difference.
     """
     line = trial.access
-    pack = replace(pack_of(line, "home", [queue]), replications=10)
-    printed = run(modem(line, pack, read(lines, line.kind.device)), line)
+    printed = run(modem(line, pack_for(line, [queue]), read(lines, line.kind.device)), line)
     found = []
     for what in trial.noticed:
         # Without an interval (equal values, rare events) the means are held against each other.
@@ -138,6 +155,19 @@ def test_what_is_recommended_is_not_worse_than_the_line_as_it_is(trial: LineTria
     assert max(gained) > 0
 
 
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("queue", QUEUES)
+def test_the_printed_commands_have_every_setting(profile: str, queue: str) -> None:
+    line = PROFILES[profile].line
+    simulated, device = links(line, queue), line.kind.device
+    printed = {
+        f"links.{setup.PORTS[way]}.{key}": value
+        for way, stage in read(commands(simulated, device).lines, device).items()
+        for key, value in stage.items()
+    }
+    assert resolved(line, printed) == simulated
+
+
 @pytest.mark.parametrize(
     ("queue", "changes"),
     [
@@ -162,12 +192,16 @@ def test_commands_without_the_framing_would_not_keep_it(
     assert {"game.delay", "call.mos"} <= set(missed(trial, queue, text.splitlines()))
 
 
-def links(line: Line, words: str, share: float | None = None) -> dict[str, Any]:
-    """The links of a queue, every default filled in."""
+def resolved(line: Line, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The links of a line with these settings, every default filled in."""
     flows = {"f": {"path": setup.PATHS["down"], "return_path": setup.PATHS["up"]}}
     table = {"duration": "1s", "links": setup.links(line), "flows": flows}
-    found = Scenario(table, overrides=setup.settings(words, line, share))
-    return dict(json.loads(found.resolved)["links"])
+    return dict(json.loads(Scenario(table, overrides=overrides).resolved)["links"])
+
+
+def links(line: Line, words: str, share: float | None = None) -> dict[str, Any]:
+    """The links of a queue."""
+    return resolved(line, setup.settings(words, line, share))
 
 
 DSL = PROFILES["dsl"].line

@@ -445,11 +445,15 @@ class Asked:
     rule: Rule[Any, Any]
     data: Any
 
+    @cached_property
+    def _measured(self) -> Any:
+        return self.rule.measured(self.data)
+
     @property
     def was_run(self) -> bool:
         """Whether the results have what the rule needs."""
         try:
-            return self.rule.measured(self.data) is not None
+            return self._measured is not None
         except ArithmeticError:
             return True
 
@@ -457,7 +461,7 @@ class Asked:
     def holds(self) -> bool:
         """True if all numbers are on the right side of their limits."""
         try:
-            return self.rule.holds(self.rule.measure(self.data))
+            return self.rule.holds(self._measured)
         except ArithmeticError:
             return False
 

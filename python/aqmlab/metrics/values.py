@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,10 @@ from aqmlab.results.tables import Tables
 
 if TYPE_CHECKING:
     import xarray
+
+
+_COMPUTED: WeakKeyDictionary[Tables, pl.DataFrame] = WeakKeyDictionary()
+"""Metrics of tables without any: reports ask for them for each metric."""
 
 
 def values(result: RunResult | StudyResult, name: str) -> pl.DataFrame:
@@ -46,8 +51,12 @@ def table(
     tables: Tables, scenarios: Sequence[Mapping[str, Any]], replications: int
 ) -> pl.DataFrame:
     """The table `metrics`, computed if a folder lacks it, with the custom metrics at its end."""
-    there = METRICS in tables.names()
-    found = tables.load(METRICS) if there else computed(tables.load, scenarios, replications)
+    if METRICS in tables.names():
+        found = tables.load(METRICS)
+    else:
+        if tables not in _COMPUTED:
+            _COMPUTED[tables] = computed(tables.load, scenarios, replications)
+        found = _COMPUTED[tables]
 
     def load(name: str) -> pl.DataFrame:
         if name == METRICS:

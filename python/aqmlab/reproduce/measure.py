@@ -50,6 +50,10 @@ class Measurements(Replicated):
         self.link = link
         self.parts = {} if parts is None else parts
         self._axes = dict(result.info.axes)
+        self._places = {
+            axis: {label: place for place, label in enumerate(labels)}
+            for axis, labels in result.info.axes
+        }
         self.paper = paper
         """Content of `published.toml`."""
         self.axes = {
@@ -122,13 +126,14 @@ class Measurements(Replicated):
         Raises `NotRun` if an axis has no such label.
         """
         index = 0
-        for axis, known in self._axes.items():
+        for axis, known in self._places.items():
             label = labels[axis]
-            other = self._renamed.get(axis, {}).get(label, label)
-            label = other if other in known else label
+            if self._renamed:
+                other = self._renamed.get(axis, {}).get(label, label)
+                label = other if other in known else label
             if label not in known:
                 raise NotRun(f"{axis}={label}")
-            index = index * len(known) + known.index(label)
+            index = index * len(known) + known[label]
         return index
 
     def labels(self, point: int) -> dict[str, str]:
@@ -148,15 +153,17 @@ class Measurements(Replicated):
     def median(self, values: Callable[..., Floats], **labels: str) -> float:
         """The median over the replications. `values(measured, **labels)` has a value for each; the
         medians of all draws are computed at once."""
-        if self._number is None:
-            return float(np.median(values(self, **labels)))
         point, root = self.point(**labels), self._root
 
-        def compute() -> Floats:
-            whole = values(root, **root.labels(point))
-            return np.asarray(np.median(whole[picks(self.replications)], axis=1))
+        def whole() -> Floats:
+            return values(root, **root.labels(point))
 
-        return float(root._kept.once(("medians", values, point), compute)[self._number])
+        def of_draws() -> Floats:
+            return np.asarray(np.median(whole()[picks(self.replications)], axis=1))
+
+        if self._number is None:
+            return root._kept.once(("median", values, point), lambda: float(np.median(whole())))
+        return float(root._kept.once(("medians", values, point), of_draws)[self._number])
 
     def histograms(self, **labels: str) -> Histograms:
         """Queuing delays of all packets, one histogram a replication."""
