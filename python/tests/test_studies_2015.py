@@ -80,8 +80,16 @@ def test_only_some_parts_are_run(steps: Reproduction, lte: Reproduction) -> None
     assert [claim.id for claim in lte.claims] == ["lte-12-percent", "codel-below-lte", "lte-spikes"]
     assert not any(table.id.startswith("mahimahi") for table in lte.tables)
     published = Published.load("cs244_2015")
-    assert list(published.studies(["load=bulk and small pages"])) == ["lte", "small-print"]
+    assert list(published.studies(["load=bulk and small pages"])) == ["lte"]
     assert list(published.studies()) == ["study", "lte", "small-print"]
+    linux = Published.load("linux2026")
+    for only, parts in {
+        "experiment=1840 segments": ["experiments"],
+        "control=BBR": ["study"],
+        "10mbit": ["study"],
+        "cake": ["cake"],
+    }.items():
+        assert list(linux.studies([only])) == parts
     with pytest.raises(InputError, match="did you mean `CUBIC`"):
         published.studies(["sender=CUBICC"])
     with pytest.raises(InputError, match="did you mean `sender`"):

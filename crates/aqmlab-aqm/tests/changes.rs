@@ -203,7 +203,7 @@ fn a_change_of_an_unused_queue_is_a_queue_built_so() {
         assert_eq!(events, built, "{}", case.after);
         let config_name = from.name().to_string();
         let is_felt = felt.entry((config_name, case.key)).or_insert(false);
-        *is_felt |= built != link(&from).run(&arrivals);
+        *is_felt = *is_felt || built != link(&from).run(&arrivals);
     }
     let unfelt = felt.into_iter().filter(|(_, is_felt)| !is_felt).map(|(key, _)| key);
     let unfelt: Vec<(String, &str)> = unfelt.collect();

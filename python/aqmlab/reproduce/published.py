@@ -176,13 +176,14 @@ class Published:
         replications: int | None = None,
         trace: Path | None = None,
     ) -> dict[str, Study]:
-        """The parts to run. A selection holds for every part that has its axis, and a part
-        that has the axis but none of the labels is not run.
+        """The parts to run. Labels of an axis hold for every part that has the axis. A part without
+        any of these labels is not run, nor is one without any of the axes, unless parts are named.
 
         Raises `InputError` for an axis or label that no part has, and for a trace where
         none can be given.
         """
         kept = self.selection(only)
+        are_named = "parts" in kept
         wanted = kept.pop("parts", list(self.parts))
         chosen: dict[str, dict[str, list[str]]] = {
             name: {} for name in self.parts if name in wanted
@@ -196,6 +197,8 @@ class Published:
                     chosen[name][axis] = here
                 elif known:
                     del chosen[name]
+        if kept and not are_named:
+            chosen = {name: axes for name, axes in chosen.items() if axes}
         if not chosen:
             raise input_error("no part of the study has all of these", key="--only", given=only)
         settings, added = self._traced(trace), self.added

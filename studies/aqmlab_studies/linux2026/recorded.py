@@ -176,7 +176,7 @@ def in_most(
 
 
 def is_inside(recorded: float | Floats, simulated: Floats, step: float) -> NDArray[np.bool_]:
-    """Whether recorded means are where the simulated runs (first dimension) are: in their range,
+    """Returns whether recorded means are where the simulated runs (first dimension) are: in range,
     or within 5 % of their mean, or within the step."""
     mean = simulated.mean(axis=0)
     in_range = (simulated.min(axis=0) <= recorded) & (recorded <= simulated.max(axis=0))
