@@ -128,6 +128,23 @@ fn kept(packet: &[u8], offload: Offload) -> (Buffers, u32, Frame) {
     (buffers, place, frame)
 }
 
+#[test]
+fn an_offload_header_that_does_not_fit_is_refused() {
+    let (packet, right) = large(true, TCP, 0x10, 100, 1000);
+    let headers = parse(&packet).unwrap();
+    assert!(plan(&packet, headers, right).is_ok());
+    for wrong in [
+        Offload { step: 0, ..right },
+        Offload { kind: offload::TCP_V4, ..right },
+        Offload { kind: offload::UDP_L4, ..right },
+        Offload { flags: 0, ..right },
+        Offload { checksum_start: right.checksum_start + 2, ..right },
+        Offload { checksum_offset: 6, ..right },
+    ] {
+        assert!(matches!(plan(&packet, headers, wrong), Err(Unfit::Offload)), "{wrong:?}");
+    }
+}
+
 proptest! {
     /// The packets on the wire do not depend on how segments leave: alone or in runs, with marks or
     /// without.

@@ -77,6 +77,8 @@ fn extension_headers_are_passed_over() {
     assert_eq!((behind.protocol, behind.transport), (TCP, 64));
     assert_eq!(behind.hash, plain.hash);
     assert!(behind.is_pure_ack && behind.tcp(&v6(0, &load)).is_none());
+    let cut = parse(&v6(0, &load[..12])).unwrap();
+    assert_eq!((cut.protocol, cut.transport), (60, 48), "its length is 16");
 }
 
 #[test]
