@@ -255,7 +255,7 @@ impl LinkProbe {
         self.sojourn = TimeHistogram::new();
         self.losses.restart();
         self.drops = None;
-        self.dropped_queued = 0;
+        (self.dropped_queued, self.capable_dropped) = (0, 0);
         self.busy = sending;
         self.excursions.iter_mut().for_each(|excursions| excursions.restart(now));
     }

@@ -2,8 +2,9 @@
 //!
 //! Each function examines one question after a run, and returns a [`Note`] if needed. Disciplines
 //! report conditions that only they know (PIE without a rate sample) in their own `notes`.
+//! Numbers are those of the results: from the end of the warm-up, unless a note says otherwise.
 
-use aqmlab_aqm::{LinkEnv, Note, Reason};
+use aqmlab_aqm::{Counts, LinkEnv, Note, Reason};
 use aqmlab_core::{Bytes, Framing, Span, Time};
 use aqmlab_tcp::params::Stack;
 
@@ -65,7 +66,8 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
     };
     add(About::Run, run.unfinished().into_iter().collect());
     for (index, (link, config)) in simulation.network.links().zip(&run.scenario.links).enumerate() {
-        let site = Site { link, config, end: simulation.now };
+        let (counts, way) = link.measured(simulation.now);
+        let site = Site { link, config, counts, lost: way.lost, end: simulation.now };
         let mut notes = site.at_any_link();
         notes.extend(run.phase_effects(index as u32, &site));
         if index == run.scenario.bottleneck {
@@ -97,10 +99,18 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
     findings
 }
 
+/// Returns the drops due to a full buffer.
+fn overflows(counts: &Counts) -> u64 {
+    let dropped = Reason::ALL.into_iter().filter(|reason| !reason.is_signal());
+    dropped.map(|reason| counts.dropped[reason as usize]).sum()
+}
+
 /// Link under examination.
 struct Site<'a> {
     link: &'a QueuedLink,
     config: &'a LinkConfig,
+    counts: Counts,
+    lost: u64,
     end: Time,
 }
 
@@ -111,15 +121,16 @@ impl Site<'_> {
 
     /// Returns the congestion signals of the discipline: drops and marks.
     fn signals(&self) -> u64 {
-        let counts = self.link.queue.counts();
-        let dropped = Reason::ALL.into_iter().filter(|reason| reason.is_signal());
-        dropped.map(|reason| counts.dropped[reason as usize]).sum::<u64>() + counts.marked_total()
+        self.by_queue() - self.overflows()
     }
 
-    /// Returns the drops due to a full buffer.
+    /// Returns the drops and marks.
+    fn by_queue(&self) -> u64 {
+        self.counts.dropped_total() + self.counts.marked_total()
+    }
+
     fn overflows(&self) -> u64 {
-        let counts = self.link.queue.counts();
-        counts.dropped_total() + counts.marked_total() - self.signals()
+        overflows(&self.counts)
     }
 
     fn at_any_link(&self) -> Vec<Note> {
@@ -143,8 +154,7 @@ impl Site<'_> {
 
     fn no_load(&self) -> Option<Note> {
         let busy = self.link.utilisation(self.end);
-        let arrived = self.link.queue.counts().arrived;
-        let is_idle = arrived > 0 && busy < IDLE && self.signals() + self.overflows() == 0;
+        let is_idle = self.counts.arrived > 0 && busy < IDLE && self.by_queue() == 0;
         is_idle.then(|| Note {
             id: "no-load",
             text: format!(
@@ -179,7 +189,8 @@ impl Site<'_> {
 
     fn overflow_first(&self) -> Option<Note> {
         let (overflow, signal) = (self.link.probe.first_overflow?, self.link.probe.first_signal?);
-        (self.config.queue.gives_signals() && overflow < signal).then(|| Note {
+        let is_seen = self.config.queue.gives_signals() && self.overflows() > 0;
+        (is_seen && overflow < signal).then(|| Note {
             id: "overflow-before-aqm",
             text: format!(
                 "the buffer overflowed {} before {} first signalled congestion, at {}; {} of {} \
@@ -188,21 +199,19 @@ impl Site<'_> {
                 self.discipline(),
                 rounded(signal - Time::ZERO),
                 self.overflows(),
-                self.overflows() + self.signals()
+                self.by_queue()
             ),
         })
     }
 
     /// COBALT's BLUE: a few packets over the limit raise its probability, and thousands of empty
-    /// queues are needed to lower it. Counted over the whole run, because the trigger is at its
-    /// beginning.
+    /// queues are needed to lower it. The trigger may be in the warm-up.
     fn blue_set_off(&self) -> Option<Note> {
-        let counts = self.link.queue.counts();
         let [blue, law] = [Reason::Blue, Reason::Cobalt].map(|reason| reason as usize);
-        let by_law = counts.dropped[law] + counts.marked[law];
+        let by_law = self.counts.dropped[law] + self.counts.marked[law];
         // Among disciplines with BLUE, COBALT-based ones also have a control law.
         let has_law = self.config.queue.settings().iter().any(|(key, _)| *key == "interval");
-        let by_blue = counts.dropped[blue];
+        let by_blue = self.counts.dropped[blue];
         let is_noted = by_blue > 0 && BLUE_SHARE * by_blue >= by_blue + by_law;
         (has_law && is_noted).then(|| Note {
             id: "blue-set-off",
@@ -210,7 +219,7 @@ impl Site<'_> {
                 "BLUE dropped {by_blue} packets and the control law dropped or marked {by_law}: \
                  the buffer overflowed by {} packets, which set BLUE off, and its probability falls \
                  slowly. The result says more about `limit` than about `target` and `interval`.",
-                self.overflows(),
+                overflows(&self.link.queue.counts()),
             ),
         })
     }
@@ -222,7 +231,7 @@ impl Site<'_> {
             settings.iter().any(|(key, text)| *key == "ecn" && text.to_string() == "false");
         let why = match is_off {
             true => "its `ecn` is off",
-            false if self.link.queue.counts().marked_total() == 0 => "it marked none",
+            false if self.counts.marked_total() == 0 => "it marked none",
             false => "it drops them at overload",
         };
         (dropped > 0).then(|| Note {
@@ -252,14 +261,13 @@ impl Site<'_> {
 
     /// Random losses and outages also slow senders down.
     fn loses_packets(&self) -> Option<Note> {
-        let (lost, counts) = (self.link.way().lost, self.link.queue.counts());
-        let by_queue = counts.dropped_total() + counts.marked_total();
+        let (lost, by_queue) = (self.lost, self.by_queue());
         (lost > by_queue).then(|| Note {
             id: "losses-of-the-link",
             text: format!(
                 "the link itself lost {lost} packets (`loss`), {} of those that it sent; its queue \
                  dropped or marked {by_queue}: most losses here are not signals of {}.",
-                percent(lost as f64 / counts.delivered.max(lost) as f64),
+                percent(lost as f64 / self.counts.delivered.max(lost) as f64),
                 self.discipline()
             ),
         })

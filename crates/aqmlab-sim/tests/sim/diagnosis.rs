@@ -98,6 +98,37 @@ fn a_link_that_loses_more_than_its_queue_drops_says_so() {
     assert_eq!(of_link("0.001%"), None);
 }
 
+/// Reno's slow start overflows the queue in the warm-up only; then the link loses packets.
+#[test]
+fn notes_count_what_the_results_count() {
+    let settings = |warmup| {
+        [
+            ("queue", "droptail"),
+            ("queue.limit", "5p"),
+            ("links.down.loss", "4%"),
+            ("flows.bulk.count", "1"),
+            ("duration", "20s"),
+            ("flows.bulk.start", "0s"),
+            ("record.warmup", warmup),
+        ]
+    };
+    let [whole, measured] =
+        ["0s", "15s"].map(|warmup| on_line(&[BULK, &settings(warmup)].concat()));
+    let counts = |run: &RunResult| (run.links[0].way.lost, run.links[0].counts.dropped_total());
+    assert!(counts(&whole).1 > 0 && counts(&measured).1 == 0);
+    assert!(counts(&measured).0 < counts(&whole).0);
+    fn told<'a>(run: &'a RunResult, id: &str) -> Option<&'a str> {
+        let found = run.findings.iter().find(|found| found.note.id == id)?;
+        Some(&found.note.text)
+    }
+    for run in [&whole, &measured] {
+        let text = told(run, "losses-of-the-link").unwrap();
+        let lost = counts(run).0;
+        assert!(text.contains(&format!("lost {lost} packets")), "{lost}: {text}");
+    }
+    assert!(told(&whole, "no-load").is_none() && told(&measured, "no-load").is_some());
+}
+
 /// Acknowledgements are queued on a return path of 120 kbit/s, and not on one of 1.5 Mbit/s.
 #[test]
 fn ledbat_without_timestamps_says_what_it_counts() {

@@ -177,17 +177,8 @@ impl QueuedLink {
     /// Panics if Little's law does not hold: a bug.
     pub fn into_result(mut self, end: Time) -> LinkResult {
         let packets = self.take_records();
-        let before = *self.before;
-        let capacity = self.capacity().bytes(end) - before.capacity;
-        let mut counts = self.begun_counts().since(&before.counts);
-        let mut way = self.way();
-        if counts.delivered > 0 {
-            // Otherwise one transmission lasts from the end of the warm-up to that of the run.
-            let sending = self.in_transmission(end);
-            counts.delivered -= sending.packets;
-            counts.delivered_bytes -= sending.bytes;
-            way = self.way_at(end);
-        }
+        let capacity = self.capacity().bytes(end) - self.before.capacity;
+        let (counts, way) = self.measured(end);
         let result = LinkResult {
             counts,
             dropped_queued: self.probe.dropped_queued,
@@ -196,7 +187,7 @@ impl QueuedLink {
             capacity: capacity.max(counts.delivered_bytes as f64),
             loss_intervals: self.probe.loss_intervals(),
             utilisation: self.utilisation(end),
-            way: way.since(&before.way),
+            way,
             sojourn: self.probe.sojourn.summary(),
             backlog_max: self.probe.backlog_max,
             driver: self.egress.as_ref().map(|egress| egress.summary),
@@ -208,6 +199,20 @@ impl QueuedLink {
         };
         self.assert_littles_law(end);
         result
+    }
+
+    /// Returns the counts from the end of the warm-up to `end`, of the queue and of the propagation.
+    pub(crate) fn measured(&self, end: Time) -> (Counts, PropagationCounts) {
+        let mut counts = self.begun_counts().since(&self.before.counts);
+        let mut way = self.way();
+        if counts.delivered > 0 {
+            // Otherwise one transmission lasts from the end of the warm-up to that of the run.
+            let sending = self.in_transmission(end);
+            counts.delivered -= sending.packets;
+            counts.delivered_bytes -= sending.bytes;
+            way = self.way_at(end);
+        }
+        (counts, way.since(&self.before.way))
     }
 
     /// Returns the share of the offered capacity that packets used from the first packet (or the
