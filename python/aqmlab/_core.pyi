@@ -333,6 +333,9 @@ class Results:
     """The numbers of the finished runs."""
     delivered_packets: int
     events: int
+    @staticmethod
+    def join(parts: Sequence[Results]) -> Results:
+        """The runs of several results, without a copy."""
     def table(self, name: str) -> Table: ...
     def part(self, name: str, start: int, rows: int) -> Table:
         """Rows of a large table from row `start` on, `rows` at most."""

@@ -74,11 +74,15 @@ type Piece<'a> = (&'a Finished, u32, Cow<'a, [PacketRecord]>);
 /// Finished runs, sorted by number.
 #[pyclass(module = "aqmlab._core", frozen)]
 pub struct Results {
-    runs: Vec<Finished>,
+    runs: Vec<Arc<Finished>>,
+}
+
+fn each(all: &[Arc<Finished>]) -> impl Iterator<Item = &Finished> + Clone {
+    all.iter().map(Arc::as_ref)
 }
 
 /// Builder of a small table.
-type Builder = fn(&[Finished]) -> RecordBatch;
+type Builder = fn(&[Arc<Finished>]) -> RecordBatch;
 
 const TABLES: &[(&str, Builder)] = &[
     ("runs", runs),
@@ -95,13 +99,16 @@ const TABLES: &[(&str, Builder)] = &[
 ];
 
 /// Builder of a range of rows of a large table.
-type PartBuilder = fn(&[Finished], usize, usize) -> PyResult<RecordBatch>;
+type PartBuilder = fn(&[Arc<Finished>], usize, usize) -> PyResult<RecordBatch>;
 
 /// Tables that may be too large to be built at once.
 const LARGE: &[(&str, PartBuilder)] = &[("series", series), ("packets", packets)];
 
 impl Results {
-    pub fn new(mut runs: Vec<Finished>) -> Self {
+    pub fn new(runs: impl IntoIterator<Item = Finished>) -> Self {
+        Results::sorted(runs.into_iter().map(Arc::new).collect())
+    }
+    fn sorted(mut runs: Vec<Arc<Finished>>) -> Self {
         runs.sort_by_key(|finished| finished.run);
         Results { runs }
     }
@@ -109,6 +116,11 @@ impl Results {
 
 #[pymethods]
 impl Results {
+    /// Returns the runs of several results, without a copy.
+    #[staticmethod]
+    fn join(parts: Vec<PyRef<'_, Results>>) -> Results {
+        Results::sorted(parts.iter().flat_map(|part| part.runs.iter().cloned()).collect())
+    }
     #[getter]
     fn runs(&self) -> Vec<u32> {
         self.runs.iter().map(|finished| finished.run).collect()
@@ -162,8 +174,8 @@ impl Results {
     }
 }
 
-fn runs(all: &[Finished]) -> RecordBatch {
-    let mut columns = Columns::new(all.iter());
+fn runs(all: &[Arc<Finished>]) -> RecordBatch {
+    let mut columns = Columns::new(each(all));
     columns.u32("run", |f| f.run);
     columns.u64("replication", |f| f.result.replication);
     columns.u64("seed", |f| f.scenario.seed);
@@ -176,14 +188,16 @@ fn runs(all: &[Finished]) -> RecordBatch {
 }
 
 /// Returns every link of every run.
-fn each_link(all: &[Finished]) -> impl Iterator<Item = (&Finished, &str, &LinkResult)> + Clone {
-    all.iter().flat_map(|finished| {
+fn each_link(
+    all: &[Arc<Finished>],
+) -> impl Iterator<Item = (&Finished, &str, &LinkResult)> + Clone {
+    each(all).flat_map(|finished| {
         let links = finished.result.links.iter().enumerate();
         links.map(move |(i, link)| (finished, finished.link_name(i as u32), link))
     })
 }
 
-fn links(all: &[Finished]) -> RecordBatch {
+fn links(all: &[Arc<Finished>]) -> RecordBatch {
     let rows = each_link(all);
     let mut columns = Columns::of(rows, "link", |(f, name, _)| (f.run, name));
     for (name, of) in LinkResult::counts() {
@@ -195,8 +209,8 @@ fn links(all: &[Finished]) -> RecordBatch {
     columns.finish()
 }
 
-fn flows(all: &[Finished]) -> RecordBatch {
-    let rows = all.iter().flat_map(|f| f.result.flows.iter().map(move |flow| (f, flow)));
+fn flows(all: &[Arc<Finished>]) -> RecordBatch {
+    let rows = each(all).flat_map(|f| f.result.flows.iter().map(move |flow| (f, flow)));
     let mut columns = Columns::of(rows, "group", |(f, flow)| (f.run, f.group_name(flow)));
     columns.u32("index", |(_, flow)| flow.index);
     columns.text("direction", |(_, flow)| flow.direction.name());
@@ -230,16 +244,16 @@ fn flows(all: &[Finished]) -> RecordBatch {
 
 /// Returns every group of flows of every run.
 fn each_group(
-    all: &[Finished],
+    all: &[Arc<Finished>],
 ) -> impl Iterator<Item = (&Finished, &FlowGroup, &GroupResult)> + Clone {
-    all.iter().flat_map(|finished| {
+    each(all).flat_map(|finished| {
         let groups = finished.scenario.flows.iter().zip(&finished.result.groups);
         groups.map(move |(config, group)| (finished, config, group))
     })
 }
 
 /// Results of the workloads.
-fn groups(all: &[Finished]) -> RecordBatch {
+fn groups(all: &[Arc<Finished>]) -> RecordBatch {
     let rows = each_group(all);
     let mut columns = Columns::of(rows, "group", |(f, config, _)| (f.run, config.name.as_str()));
     columns.maybe_text("tcp_stack", |(_, _, group)| group.stack);
@@ -250,7 +264,7 @@ fn groups(all: &[Finished]) -> RecordBatch {
 }
 
 /// Traffic of the groups by direction.
-fn traffic(all: &[Finished]) -> RecordBatch {
+fn traffic(all: &[Arc<Finished>]) -> RecordBatch {
     let rows = each_group(all).flat_map(|(f, config, group)| {
         let both = Direction::ALL.into_iter().zip(group.traffic);
         let there = both.filter_map(|(direction, traffic)| Some((direction, traffic?)));
@@ -277,7 +291,7 @@ fn direction(quantity: &Quantity) -> Option<&'static str> {
 }
 
 /// Times measured by the workloads.
-fn times(all: &[Finished]) -> RecordBatch {
+fn times(all: &[Arc<Finished>]) -> RecordBatch {
     let rows = each_group(all).flat_map(|(f, config, group)| {
         let name = config.name.as_str();
         group.times.iter().map(move |(quantity, times)| (f.run, name, quantity, times))
@@ -297,7 +311,7 @@ fn times(all: &[Finished]) -> RecordBatch {
 }
 
 /// Scores of the workloads.
-fn scores(all: &[Finished]) -> RecordBatch {
+fn scores(all: &[Arc<Finished>]) -> RecordBatch {
     let rows = each_group(all).flat_map(|(f, config, group)| {
         let name = config.name.as_str();
         group.values.iter().map(move |(quantity, value)| (f.run, name, quantity, *value))
@@ -309,7 +323,7 @@ fn scores(all: &[Finished]) -> RecordBatch {
     columns.finish()
 }
 
-fn excursions(all: &[Finished]) -> RecordBatch {
+fn excursions(all: &[Arc<Finished>]) -> RecordBatch {
     let rows = each_link(all)
         .flat_map(|(f, name, link)| link.excursions.iter().map(move |e| (f.run, name, e)));
     let mut columns = Columns::of(rows, "link", |(run, name, _)| (run, name));
@@ -321,8 +335,8 @@ fn excursions(all: &[Finished]) -> RecordBatch {
 }
 
 /// Histograms of the bottlenecks.
-fn sojourn(all: &[Finished]) -> RecordBatch {
-    let rows = all.iter().flat_map(|f| {
+fn sojourn(all: &[Arc<Finished>]) -> RecordBatch {
+    let rows = each(all).flat_map(|f| {
         let bottleneck = f.scenario.bottleneck;
         let buckets = f.result.links[bottleneck].sojourn.buckets.iter();
         buckets.map(move |bucket| (f.run, f.link_name(bottleneck as u32), bucket))
@@ -334,7 +348,7 @@ fn sojourn(all: &[Finished]) -> RecordBatch {
 }
 
 /// Histograms of one-way delays of the groups that measure them.
-fn delays(all: &[Finished]) -> RecordBatch {
+fn delays(all: &[Arc<Finished>]) -> RecordBatch {
     let rows = each_group(all).flat_map(|(f, config, group)| {
         let measured = group.times.iter().filter(|(quantity, _)| quantity.name == "delay");
         measured.flat_map(move |(quantity, times)| {
@@ -349,8 +363,8 @@ fn delays(all: &[Finished]) -> RecordBatch {
     columns.finish()
 }
 
-fn notes(all: &[Finished]) -> RecordBatch {
-    let rows = all.iter().flat_map(|f| f.result.findings.iter().map(move |found| (f, found)));
+fn notes(all: &[Arc<Finished>]) -> RecordBatch {
+    let rows = each(all).flat_map(|f| f.result.findings.iter().map(move |found| (f, found)));
     let subject = |f: &Finished, about: About| match about {
         About::Run => "run".to_string(),
         About::Link(index) => f.link_name(index).to_string(),
@@ -364,8 +378,8 @@ fn notes(all: &[Finished]) -> RecordBatch {
     columns.finish()
 }
 
-fn series(all: &[Finished], start: usize, count: usize) -> PyResult<RecordBatch> {
-    let rows = all.iter().flat_map(|f| f.result.samples.iter().map(move |sample| (f, sample)));
+fn series(all: &[Arc<Finished>], start: usize, count: usize) -> PyResult<RecordBatch> {
+    let rows = each(all).flat_map(|f| f.result.samples.iter().map(move |sample| (f, sample)));
     let rows = rows.skip(start).take(count);
     let subject = |f: &Finished, subject: Subject| match subject {
         Subject::Link(index) => f.link_name(index).to_string(),
@@ -381,9 +395,9 @@ fn series(all: &[Finished], start: usize, count: usize) -> PyResult<RecordBatch>
     Ok(columns.finish())
 }
 
-fn packets(all: &[Finished], start: usize, count: usize) -> PyResult<RecordBatch> {
+fn packets(all: &[Arc<Finished>], start: usize, count: usize) -> PyResult<RecordBatch> {
     let (mut pieces, mut window) = (Vec::new(), Window::new(start, count));
-    all.iter().try_for_each(|finished| finished.packets(&mut window, &mut pieces))?;
+    each(all).try_for_each(|finished| finished.packets(&mut window, &mut pieces))?;
     let rows = pieces.iter().flat_map(|(f, link, packets)| {
         packets.iter().map(move |packet| (*f, f.link_name(*link), packet))
     });

@@ -182,10 +182,19 @@ def gather(batches: Iterable[Batch], names: Iterable[str] | None = None) -> dict
     """
     check_process()
     batches = list(batches)
+    joined, large = _joined(batches), Results.large_tables()
     return {
-        name: by_run([pl.DataFrame(batch.table(name)) for batch in batches])
+        name: by_run(
+            [pl.DataFrame(batch.table(name)) for batch in (batches if name in large else joined)]
+        )
         for name in (Results.table_names() if names is None else names)
     }
+
+
+def _joined(batches: Sequence[Batch]) -> list[Batch]:
+    """The same runs, those of this process in one batch: a table of it is made at once."""
+    own = [each for each in batches if isinstance(each, Results)]
+    return [Results.join(own), *(each for each in batches if not isinstance(each, Results))]
 
 
 def in_parts(batch: Batch, name: str, rows: int) -> Iterator[pl.DataFrame]:
