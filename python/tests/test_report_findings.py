@@ -17,6 +17,7 @@ from aqmlab.report.findings import (
     findings,
     needed,
     replications_for,
+    sentences,
     spread_of,
 )
 from aqmlab.report.measures import Layout, answering, by_point, mean
@@ -129,3 +130,28 @@ def test_the_page_says_what_a_tenth_would_need(result: aqmlab.StudyResult) -> No
     assert re.search(r"difference of 10 % .*bulk: goodput \d", told)
     once = aqmlab.study(STUDY | {"replications": 1})
     assert "Replications that would show" not in page(once)
+
+
+def test_labels_that_are_not_compared_are_named() -> None:
+    """A page that loads in no or in few runs behind a queue has no mean to compare."""
+    pages = BOTH | {"workload": {"kind": "page", "objects": 20}, "start": {"uniform": ["0s", "2s"]}}
+    links = {"down": {"rate": "3mbit", "delay": "20ms"}, "up": {"rate": "3mbit"}}
+    study = {
+        "name": "pages",
+        "replications": 6,
+        "scenario": {
+            "duration": "10s",
+            "links": links,
+            "flows": {"bulk": BOTH | {"count": 3}, "web": pages},
+        },
+        "axes": [{"key": "queue", "values": ["droptail limit 900", "codel", "fq_codel"]}],
+    }
+    result = aqmlab.study(study)
+    [found] = (each for each in findings(result) if each.measure.startswith("web: page load"))
+    [(label, runs)] = found.missing.items()
+    assert label == "droptail limit 900" and 0 < runs <= 6 and label not in found.means
+    layout = Layout.of(result.info.axes)
+    told = [
+        text for each, text in sentences(result, headlines(result), layout) if "web" in each.title
+    ]
+    assert told[0].endswith(f" Not compared: {label} (no value in {runs} of 6 runs).")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import tomllib
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused
@@ -18,13 +20,14 @@ from aqmlab.numbers import short
 from aqmlab.packs.access_line import LineTrial, loads, pack_of
 from aqmlab.packs.access_line import trial as run
 from aqmlab.packs.access_line.choice import comparisons, recommended, sentences
-from aqmlab.packs.access_line.page import document
+from aqmlab.packs.access_line.page import document, table
 from aqmlab.report.document import Figure
 from aqmlab.scenario.access import KINDS, PROFILES, Line, line_of
 from aqmlab.study import Study
 
 EFFORT = import_module("aqmlab.packs.access_line.trial")
 WORK = EFFORT.WORK
+WEB = EFFORT.NOTICED[0]
 LINE = ["--down", "10mbit", "--up", "2mbit", "--rtt", "20ms"]
 
 
@@ -74,6 +77,30 @@ def test_a_difference_that_nobody_would_notice_does_not_count(trial: LineTrial) 
     _, low, high = each.difference
     far = max(abs(low), abs(high))
     assert type(each)(each.what, each.one, each.other, each.found, far).better is None
+
+
+def test_runs_without_a_value_count_against_a_queue(trial: LineTrial) -> None:
+    """A queue behind which fewer pages load is worse, also if these load faster."""
+    trial = copy.copy(trial)
+    of = {queue: trial.measured(WEB, queue) for queue in trial.queues}
+    of["fq_codel"] = np.where(np.arange(of["fq_codel"].size) < 3, np.nan, of["fq_codel"])
+    trial.measured = lambda what, queue: (  # type: ignore[method-assign]
+        of[queue] if what == WEB else LineTrial.measured(trial, what, queue)
+    )
+    compared = comparisons(trial)
+    web = next(each for each in compared if each.what == WEB)
+    assert web.better is None and web.ahead == "droptail"
+    assert recommended(trial, compared) is None
+    count = of["droptail"].size
+    told = (
+        f"worse in the mean, not shown: web page load without a value in 3 instead of 0 of {count}"
+    )
+    assert any(told in each for each in sentences(trial, compared))
+    (cell,) = (row[2] for row in table(trial).rows if row[0] == "web: page load (s)")
+    assert isinstance(cell, str) and cell.endswith(f" in {count - 3} of {count} runs")
+    of["fq_codel"] = np.full(count, np.nan)
+    answer = json.loads(json.dumps(trial.to_json(), allow_nan=False))
+    assert answer["queues"]["fq_codel"]["web.page_load"]["value"] is None
 
 
 def test_a_large_number_has_no_exponent() -> None:

@@ -11,7 +11,7 @@ held to a stricter level where a page compares more than that, and then need mor
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -53,10 +53,20 @@ def of_measures(result: StudyResult, found: Sequence[Shown], layout: Layout) -> 
     told = [each for each in told if each.direction != NEITHER]
     paired = is_paired(result)
     contests = [
-        Contest(each.title, each.unit, samples, each.direction, where, paired, number == 0, copies)
+        Contest(
+            each.title,
+            each.unit,
+            samples,
+            each.direction,
+            where,
+            paired,
+            number == 0,
+            copies,
+            missing,
+        )
         for number, each in enumerate(told)
-        for where, samples, copies in _places(result, each, layout.compared)
-        if len(samples) > 1
+        for where, samples, copies, missing in _places(result, each, layout.compared)
+        if samples and len(samples) + len(missing) > 1
     ]
     return compare(contests, looked=result.info.precision is not None)
 
@@ -80,20 +90,28 @@ def is_paired(result: StudyResult) -> bool:
 
 def _places(
     result: StudyResult, measure: Shown, axis: str | None
-) -> Iterator[tuple[dict[str, str], dict[str, Floats], list[str]]]:
+) -> Iterator[tuple[dict[str, str], dict[str, Floats], list[str], dict[str, int]]]:
     """At each place on the other axes: the place, the values of each label of `axis` that has one
-    in every replication, and those of these labels whose replications are copies of one run."""
-    values = by_point(result, measure)
+    in every replication, those of these labels whose replications are copies of one run, and the
+    other labels that have the subject, with the number of their runs without a value."""
+    values, replications = by_point(result, measure), result.info.replications
     others = [name for name, labels in result.info.axes if name != axis and len(labels) > 1]
-    places: dict[tuple[str, ...], tuple[dict[str, Floats], list[str]]] = {}
+    places: dict[tuple[str, ...], tuple[dict[str, Floats], list[str], dict[str, int]]] = {}
     for row in result.points.to_dicts():
-        samples, copies = places.setdefault(tuple(str(row[name]) for name in others), ({}, []))
-        own, label = values.get(row["point"]), str(row[axis]) if axis else ""
-        if own is not None and own.size == result.info.replications:
+        place = tuple(str(row[name]) for name in others)
+        samples, copies, missing = places.setdefault(place, ({}, [], {}))
+        own, label = values.get(row["point"], np.empty(0)), str(row[axis]) if axis else ""
+        if own.size == replications:
             samples[label] = own
             copies += [label] if row["point"] in result.copied else []
-    for place, (samples, copies) in places.items():
-        yield dict(zip(others, place, strict=True)), samples, copies
+        elif own.size or measure.subject in _subjects(result.scenarios[row["point"]]):
+            missing[label] = replications - own.size
+    for place, found in places.items():
+        yield dict(zip(others, place, strict=True)), *found
+
+
+def _subjects(scenario: Mapping[str, Any]) -> list[str]:
+    return ["", *scenario["links"], *scenario["flows"]]
 
 
 def replications_for(spread: float, difference: float) -> int:
@@ -135,7 +153,7 @@ def needed(result: StudyResult, found: Sequence[Shown], layout: Layout) -> str:
 
 def _needed(result: StudyResult, measure: Shown, layout: Layout, paired: bool) -> Iterator[int]:
     """The replications of each place with values."""
-    for _, samples, copies in _places(result, measure, layout.compared):
+    for _, samples, copies, _ in _places(result, measure, layout.compared):
         own = [values for label, values in samples.items() if label not in copies]
         if own and not all(map(is_constant, own)):
             mean, spread = abs(float(np.mean(own))), spread_of(own, paired=paired)
@@ -153,10 +171,21 @@ def sentences(
         own = [each for each in found if each.measure == measure.title]
         groups: dict[tuple[object, ...], list[ContestResult]] = {}
         for each in own:
-            groups.setdefault((each.shown, each.best, each.worst, each.why), []).append(each)
+            missing = tuple(each.missing.items())
+            key = each.shown, each.best, each.worst, each.why, missing
+            groups.setdefault(key, []).append(each)
         for same in groups.values():
-            lines.append((measure, _sentence(same, measure, len(own), layout.compared or "")))
+            text = _sentence(same, measure, len(own), layout.compared or "")
+            lines.append((measure, text + _left_out(same[0], result.info.replications)))
     return lines
+
+
+def _left_out(of: ContestResult, replications: int) -> str:
+    """The labels that are not compared, and why."""
+    if not of.missing:
+        return ""
+    told = [f"{name} (no value in {n} of {replications} runs)" for name, n in of.missing.items()]
+    return f" Not compared: {listed(told)}."
 
 
 def _sentence(same: Sequence[ContestResult], measure: Shown, places: int, axis: str) -> str:

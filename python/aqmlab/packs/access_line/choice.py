@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from aqmlab import stats
 from aqmlab.numbers import count, listed, short
 from aqmlab.packs.access_line.setup import BASELINE
@@ -38,6 +40,8 @@ class PairedDifference:
     found: stats.ContestResult
     least: float
     """Minimum difference that a user notices."""
+    runs: int = 0
+    """Number of runs of each queue; one without a value, as no page loaded, is worse."""
 
     @property
     def difference(self) -> tuple[float, float, float]:
@@ -57,7 +61,13 @@ class PairedDifference:
 
     @property
     def ahead(self) -> str | None:
-        """The queue whose mean is noticeably better, shown or not."""
+        """The queue whose mean is noticeably better, or which has noticeably more runs with a
+        value; shown or not."""
+        more = self.found.missing.get(self.one, 0) - self.found.missing.get(self.other, 0)
+        if abs(more) > NOTICEABLE * self.runs:
+            return self.other if more > 0 else self.one
+        if len(self.found.means) < 2:
+            return None
         best, other = (self.found.means[each] for each in (self.one, self.other))
         if abs(best - other) <= self.least:
             return None
@@ -67,6 +77,9 @@ class PairedDifference:
         """The means of `queue` and of the other one, with the interval of their difference."""
         other = self.other if queue == self.one else self.one
         unit = f" {self.what.unit}" if self.what.unit else ""
+        if self.found.missing:
+            lacks = " instead of ".join(f"{self.found.missing[each]}" for each in (queue, other))
+            return f"{self.what.words} without a value in {lacks} of {self.runs} runs"
         one, two = (self.found.means[each] for each in (queue, other))
         text = f"{self.what.words} {short(one)}{unit} instead of {short(two)}{unit}"
         _, *ends = self.difference
@@ -78,24 +91,26 @@ class PairedDifference:
 
 def comparisons(trial: LineTrial) -> list[PairedDifference]:
     """All pairs of queues by all measures, held to the level for all of them together."""
-    cases = [
-        (what, one, other, trial.values(what, one), trial.values(what, other))
-        for what in trial.noticed
-        for one, other in itertools.combinations(trial.queues, 2)
-    ]
-    cases = [each for each in cases if each[3].size == each[4].size > 0]
-    found = stats.compare(
-        [
-            stats.Contest(what.name, what.unit, {one: own, other: theirs}, what.direction)
-            for what, one, other, own, theirs in cases
-        ]
-    )
+    cases: list[tuple[Noticed, str, str]] = []
+    contests: list[stats.Contest] = []
+    for what in trial.noticed:
+        for one, other in itertools.combinations(trial.queues, 2):
+            has = {each: np.isfinite(trial.measured(what, each)) for each in (one, other)}
+            if not np.any(list(has.values())):
+                continue
+            alike = np.array_equal(has[one], has[other])
+            missing = {} if alike else {each: int((~own).sum()) for each, own in has.items()}
+            samples = {each: trial.values(what, each) for each in has}
+            cases.append((what, one, other))
+            contests.append(
+                stats.Contest(what.name, what.unit, samples, what.direction, missing=missing)
+            )
     return [
         PairedDifference(
-            what, one, other, each,
-            max(what.least, NOTICEABLE * float(min(abs(own.mean()), abs(theirs.mean())))),
+            *case, each, max(case[0].least, NOTICEABLE * min(map(abs, each.means.values()))),
+            trial.result.info.replications,
         )
-        for (what, one, other, own, theirs), each in zip(cases, found, strict=True)
+        for case, each in zip(cases, stats.compare(contests), strict=True)
     ]  # fmt: skip
 
 
