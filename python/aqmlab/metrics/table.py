@@ -142,16 +142,16 @@ def _groups(traffic: pl.DataFrame, delays: pl.DataFrame, alike: pl.DataFrame) ->
     parts = [
         rows.select(
             "run", "first", "direction", subject="group", metric=pl.lit(name),
-            place=pl.lit(place), value=pl.Series(np.where(np.isfinite(value), value, np.nan)),
+            sent="sent_bytes", place=pl.lit(place),
+            value=pl.Series(np.where(np.isfinite(value), value, np.nan)),
             worse=pl.Series(worse.get(name, 0.0) * value),
         )
         for place, (name, value) in enumerate(values.items())
     ]  # fmt: skip
     directed = pl.concat(parts).with_columns(pl.col("value", "worse").fill_nan(None))
     is_there = pl.col("value").is_not_null()
-    is_worst = pl.col("metric").is_in(WORST_WITHOUT) & is_there.any().over(
-        "run", "subject", "metric"
-    )
+    is_worst = pl.col("metric").is_in(WORST_WITHOUT) & (pl.col("sent").fill_null(1) > 0)
+    is_worst &= is_there.any().over("run", "subject", "metric")
     directed = directed.filter(is_there | is_worst)
     of_all = traffic.select(KEYS).unique(maintain_order=True)
     heads = rows.select(*KEYS, "first").unique(maintain_order=True)

@@ -318,8 +318,9 @@ fn times(simulation: &Simulation, group: u32) -> Vec<(Quantity, TimeSummary)> {
         let quantity = Quantity::delay(direction);
         let of_data = measured.iter().filter(|(known, _)| *known == quantity);
         let own = flows_of(simulation, group, direction);
+        // A flow that sent nothing, such as the speech of a silent side, has no delay to be lost.
         let of_datagrams = own.filter_map(|(flow, _)| match &flow.ends {
-            Ends::Datagrams(datagrams) => Some(&datagrams.sink.delay),
+            Ends::Datagrams(of) if flow.measured().sent > 0 => Some(&of.sink.delay),
             _ => None,
         });
         let sum = of_data.map(|(_, times)| times).chain(of_datagrams).fold(None, |sum, times| {
