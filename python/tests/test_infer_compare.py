@@ -138,3 +138,10 @@ def test_studentized_range_is_that_of_scipy(labels: int, freedom: int) -> None:
     assert range_tail(range_quantile(0.003, labels, freedom), labels, freedom) == pytest.approx(
         0.003, rel=1e-3
     )
+
+
+def test_no_difference_is_larger_than_the_quantity_allows() -> None:
+    values = {"good": np.array([4.4, 4.3, 4.4]), "bad": np.array([1.0, 2.5, 3.0])}
+    free, bound = (compare([Contest("MOS", "", values, span=span)])[0] for span in (np.inf, 3.5))
+    assert free.high > 4.8 and (bound.low, bound.high) == (free.low, 3.5)
+    assert (bound.verdict, bound.detectable) == (free.verdict, free.detectable)

@@ -132,6 +132,14 @@ def test_the_page_says_what_a_tenth_would_need(result: aqmlab.StudyResult) -> No
     assert "Replications that would show" not in page(once)
 
 
+def test_too_few_runs_detect_no_difference_that_exists() -> None:
+    """No difference of two MOS is larger than 3.5."""
+    two = aqmlab.study(STUDY | {"replications": 2})
+    lines = sentences(two, headlines(two), Layout.of(two.info.axes))
+    told = [text for each, text in lines if each.title == "call: MOS"]
+    assert any("so few replications could not have shown any)." in text for text in told)
+
+
 def test_labels_that_are_not_compared_are_named() -> None:
     """A page that loads in no or in few runs behind a queue has no mean to compare."""
     pages = BOTH | {"workload": {"kind": "page", "objects": 20}, "start": {"uniform": ["0s", "2s"]}}

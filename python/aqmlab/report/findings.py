@@ -54,20 +54,13 @@ def of_measures(result: StudyResult, found: Sequence[Shown], layout: Layout) -> 
     paired = is_paired(result)
     contests = [
         Contest(
-            each.title,
-            each.unit,
-            samples,
-            each.direction,
-            where,
-            paired,
-            number == 0,
-            copies,
-            missing,
+            each.title, each.unit, samples, each.direction, where, paired, number == 0, copies,
+            missing, each.bounds[1] - each.bounds[0],
         )
         for number, each in enumerate(told)
         for where, samples, copies, missing in _places(result, each, layout.compared)
-        if samples and len(samples) + len(missing) > 1
-    ]
+        if len(samples) + len(missing) > 1
+    ]  # fmt: skip
     return compare(contests, looked=result.info.precision is not None)
 
 
@@ -93,7 +86,8 @@ def _places(
 ) -> Iterator[tuple[dict[str, str], dict[str, Floats], list[str], dict[str, int]]]:
     """At each place on the other axes: the place, the values of each label of `axis` that has one
     in every replication, those of these labels whose replications are copies of one run, and the
-    other labels that have the subject, with the number of their runs without a value."""
+    other labels that have the subject, with the number of their runs without a value. No
+    place where no run has one."""
     values, replications = by_point(result, measure), result.info.replications
     others = [name for name, labels in result.info.axes if name != axis and len(labels) > 1]
     places: dict[tuple[str, ...], tuple[dict[str, Floats], list[str], dict[str, int]]] = {}
@@ -107,6 +101,9 @@ def _places(
         elif own.size or measure.subject in _subjects(result.scenarios[row["point"]]):
             missing[label] = replications - own.size
     for place, found in places.items():
+        samples, _, missing = found
+        if not samples and set(missing.values()) == {replications}:
+            continue
         yield dict(zip(others, place, strict=True)), *found
 
 
@@ -197,12 +194,14 @@ def _sentence(same: Sequence[ContestResult], measure: Shown, places: int, axis: 
         value = measure.text(next(iter(one.means.values())))
         return f"{what}: {value} with every {axis.replace('_', ' ')}."
     if same[0].why:
-        return f"{what}: means {_span(same, measure)}; {same[0].why}."
+        means = f"means {_span(same, measure)}; " if same[0].means else ""
+        return f"{what}: {means}{same[0].why}."
     most = max(each.detectable for each in same)
-    return (
-        f"{what}: no difference shown (means {_span(same, measure)}; a measured difference of "
-        f"{measure.text(most)} or more would have been)."
-    )
+    least, largest = measure.bounds
+    able = f"a measured difference of {measure.text(most)} or more would have been"
+    if most > largest - least:
+        able = "so few replications could not have shown any"
+    return f"{what}: no difference shown (means {_span(same, measure)}; {able})."
 
 
 def _shown(same: Sequence[ContestResult], measure: Shown, one: ContestResult | None) -> str:

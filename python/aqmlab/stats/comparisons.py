@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,8 @@ class Contest:
     """Labels whose replications are copies of one run."""
     missing: Mapping[str, int] = field(default_factory=dict)
     """Labels that are not tested, with the number of their runs without a value."""
+    span: float = inf
+    """Largest possible difference, in the unit."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +244,8 @@ def _finding(test: _Test, alpha: float, level: float) -> ContestResult:
     shown = not test.why and test.chance <= alpha
     best, worst = _ends(test, alpha) if shown else ((), ())
     about = (contest.measure, contest.unit, dict(contest.where), best, worst)
-    numbers = (effect, effect - half, effect + half, half, level)
+    ends = max(effect - half, -contest.span), min(effect + half, contest.span)
+    numbers = (effect, *ends, half, level)
     method = "" if test.why else _method(test)
     verdict = SHOWN if shown else NOT_SHOWN
     return ContestResult(
