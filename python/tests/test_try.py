@@ -194,6 +194,14 @@ def test_a_profile_is_a_whole_line_that_options_change(aqmlab: Aqmlab) -> None:
     assert json.loads(aqmlab("try", *words).stdout)["recommended"] == "codel"
 
 
+def test_the_buffer_of_a_slow_line_holds_a_packet() -> None:
+    line = Line("64kbit", "40kbit", "30ms")
+    assert (line.buffer("down"), line.buffer("up")) == ("2000b", "1500b")
+    trial = run(replace(pack_of(line, "gaming", []), replications=2), line)
+    (upload,) = (each for each in trial.noticed if each.short == "upload.goodput")
+    assert (trial.values(upload, "droptail") > 0).all()
+
+
 def test_satellites_in_low_orbits_are_no_fibre() -> None:
     line = PROFILES["satellite"].line
     assert (line.access, line.kind.up.owner) == ("leo", "the terminal")
