@@ -115,6 +115,16 @@ def test_the_same_queue_twice_by_another_name_shows_no_difference() -> None:
     assert (choice.queue, choice.as_good) == ("codel", ("up: codel down: codel",))
 
 
+def test_one_queue_that_is_better_and_worse_does_not_speak_for_all(trial: LineTrial) -> None:
+    """Other queues may be neither."""
+    by_name = {each.what.short: each for each in comparisons(trial) if each.better == "fq_codel"}
+    mos, game = by_name["call.mos"], by_name["game.delay"]
+    turned = replace(game.found, means=dict(zip(game.found.means, (9.0, 1.0), strict=True)))
+    worse = replace(game, found=replace(turned, verdict="not shown"))
+    told = sentences(trial, [mos, worse])[0]
+    assert told == "No recommendation: each queue that is better in a measure is worse in another."
+
+
 def test_what_only_costs_is_not_recommended() -> None:
     """The line as it is has no queue to speak of, and a shaper takes half of its rate."""
     line = Line("1gbit", "1gbit", "4ms", "ethernet")

@@ -201,9 +201,11 @@ def _none(queues: Sequence[str], compared: Sequence[PairedDifference]) -> str:
     """Why no queue is recommended."""
     better = {each.better for queue in queues for each in _gains(queue, compared)}
     if better - {None, BASELINE}:
-        return "No recommendation: each queue is better in some measures and worse in others."
+        return "No recommendation: each queue that is better in a measure is worse in another."
     if BASELINE in better:
-        return "Leave the line as it is: no queue is better in anything that users notice."
+        return (
+            "Leave the line as it is: no queue is shown to be better in anything that users notice."
+        )
     return f"Not decided: no difference of more than {LEAST} is shown in what users notice."
 
 
