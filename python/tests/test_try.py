@@ -125,6 +125,15 @@ def test_one_queue_that_is_better_and_worse_does_not_speak_for_all(trial: LineTr
     assert told == "No recommendation: each queue that is better in a measure is worse in another."
 
 
+def test_an_interval_on_both_sides_of_zero_has_both_directions(trial: LineTrial) -> None:
+    each = next(each for each in comparisons(trial) if each.what.short == "call.mos")
+    found = replace(each.found, effect=-0.2, low=-0.7, high=0.3, verdict="not shown")
+    found = replace(found, means={"fq_codel": 4.0, "droptail": 3.8})
+    open_one = replace(each, found=found)
+    assert open_one.told("fq_codel") == "call MOS 4 instead of 3.8 (0.3 less to 0.7 more)"
+    assert open_one.told("droptail") == "call MOS 3.8 instead of 4 (0.7 less to 0.3 more)"
+
+
 def test_what_only_costs_is_not_recommended() -> None:
     """The line as it is has no queue to speak of, and a shaper takes half of its rate."""
     line = Line("1gbit", "1gbit", "4ms", "ethernet")

@@ -63,9 +63,8 @@ class PairedDifference:
     def ahead(self) -> str | None:
         """The queue whose mean is noticeably better, or which has noticeably more runs with a
         value; shown or not."""
-        more = self.found.missing.get(self.one, 0) - self.found.missing.get(self.other, 0)
-        if abs(more) > NOTICEABLE * self.runs:
-            return self.other if more > 0 else self.one
+        if self.lacks:
+            return self.other if self.lacks > 0 else self.one
         if len(self.found.means) < 2:
             return None
         best, other = (self.found.means[each] for each in (self.one, self.other))
@@ -73,11 +72,17 @@ class PairedDifference:
             return None
         return self.one if (best - other) * self.what.direction > 0 else self.other
 
+    @property
+    def lacks(self) -> int:
+        """Number of runs without a value that one queue has more than the other, if noticeable."""
+        more = self.found.missing.get(self.one, 0) - self.found.missing.get(self.other, 0)
+        return more if abs(more) > NOTICEABLE * self.runs else 0
+
     def told(self, queue: str) -> str:
         """The means of `queue` and of the other one, with the interval of their difference."""
         other = self.other if queue == self.one else self.one
         unit = f" {self.what.unit}" if self.what.unit else ""
-        if self.found.missing:
+        if self.lacks:
             lacks = " instead of ".join(f"{self.found.missing[each]}" for each in (queue, other))
             return f"{self.what.words} without a value in {lacks} of {self.runs} runs"
         one, two = (self.found.means[each] for each in (queue, other))
@@ -85,8 +90,11 @@ class PairedDifference:
         _, *ends = self.difference
         if any(isnan(end) for end in ends):
             return text
-        low, high = sorted(abs(end) for end in ends)
-        return f"{text} ({short(low)} to {short(high)} {'less' if one < two else 'more'})"
+        low, high = ends if queue == self.one else (-end for end in reversed(ends))
+        if low < 0 < high:
+            return f"{text} ({short(-low)} less to {short(high)} more)"
+        least, most = sorted((abs(low), abs(high)))
+        return f"{text} ({short(least)} to {short(most)} {'less' if one < two else 'more'})"
 
 
 def comparisons(trial: LineTrial) -> list[PairedDifference]:
