@@ -3,8 +3,10 @@
 import io
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from rich.console import Console
 from scipy import stats
@@ -16,6 +18,7 @@ from aqmlab.report.findings import (
     QUESTIONS,
     findings,
     needed,
+    of_measures,
     replications_for,
     sentences,
     spread_of,
@@ -138,6 +141,17 @@ def test_too_few_runs_detect_no_difference_that_exists() -> None:
     lines = sentences(two, headlines(two), Layout.of(two.info.axes))
     told = [text for each, text in lines if each.title == "call: MOS"]
     assert any("so few replications could not have shown any)." in text for text in told)
+
+
+def test_a_replication_without_any_value_is_left_out(result: aqmlab.StudyResult) -> None:
+    """A silent call has no delay behind any queue."""
+    measure, layout = headlines(result)[0], Layout.of(result.info.axes)
+    without = replace(measure, values=measure.values.filter(pl.col("run") % 8 != 3))
+    for found in of_measures(result, [without], layout):
+        assert (found.why, found.missing) == ("", {})
+    one = replace(measure, values=measure.values.filter(pl.col("run") != 3))
+    named = [found.missing for found in of_measures(result, [one], layout)]
+    assert named == [{"droptail": 1}, {}]
 
 
 def test_labels_that_are_not_compared_are_named() -> None:

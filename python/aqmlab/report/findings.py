@@ -85,26 +85,30 @@ def _places(
     result: StudyResult, measure: Shown, axis: str | None
 ) -> Iterator[tuple[dict[str, str], dict[str, Floats], list[str], dict[str, int]]]:
     """At each place on the other axes: the place, the values of each label of `axis` that has one
-    in every replication, those of these labels whose replications are copies of one run, and the
-    other labels that have the subject, with the number of their runs without a value. No
-    place where no run has one."""
+    in every replication in which any label has one, those of these labels whose replications are
+    copies of one run, and the other labels that have the subject, with the number of their runs
+    without a value. No place where no run has one."""
     values, replications = by_point(result, measure), result.info.replications
+    run = pl.col("run")
+    runs = measure.values.group_by(point=run // replications).agg(run.unique() % replications)
+    has = {point: frozenset(found) for point, found in runs.iter_rows()}
     others = [name for name, labels in result.info.axes if name != axis and len(labels) > 1]
-    places: dict[tuple[str, ...], tuple[dict[str, Floats], list[str], dict[str, int]]] = {}
+    places: dict[tuple[str, ...], dict[str, int]] = {}
     for row in result.points.to_dicts():
         place = tuple(str(row[name]) for name in others)
-        samples, copies, missing = places.setdefault(place, ({}, [], {}))
-        own, label = values.get(row["point"], np.empty(0)), str(row[axis]) if axis else ""
-        if own.size == replications:
-            samples[label] = own
-            copies += [label] if row["point"] in result.copied else []
-        elif own.size or measure.subject in _subjects(result.scenarios[row["point"]]):
-            missing[label] = replications - own.size
-    for place, found in places.items():
-        samples, _, missing = found
-        if not samples and set(missing.values()) == {replications}:
-            continue
-        yield dict(zip(others, place, strict=True)), *found
+        places.setdefault(place, {})[str(row[axis]) if axis else ""] = row["point"]
+    for place, points in places.items():
+        every = frozenset().union(*(has.get(point, ()) for point in points.values()))
+        samples = {name: values[point] for name, point in points.items() if has.get(point) == every}
+        copies = [name for name in samples if points[name] in result.copied]
+        missing = {
+            name: replications - len(has.get(point, ()))
+            for name, point in points.items()
+            if name not in samples
+            and (point in has or measure.subject in _subjects(result.scenarios[point]))
+        }
+        if every:
+            yield dict(zip(others, place, strict=True)), samples, copies, missing
 
 
 def _subjects(scenario: Mapping[str, Any]) -> list[str]:
