@@ -32,6 +32,27 @@ few = "down.sojourn_p95 < 1s"
 """
 
 
+PAGES = """
+name = "pages"
+replications = 10
+[expect]
+fast = "web.page_load_mean <= 20s"
+[scenario]
+duration = "12s"
+bottleneck = "down"
+[scenario.links]
+down = { rate = "3mbit", delay = "20ms", queue = "droptail limit 600" }
+up = { rate = "3mbit", delay = "20ms" }
+[scenario.flows]
+bulk = { path = "down", return_path = "up", count = 3 }
+[scenario.flows.web]
+path = "down"
+return_path = "up"
+start = { uniform = ["0s", "2s"] }
+workload = { kind = "page", objects = 60, hosts = 4 }
+"""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pack, its baseline, and the pack with a window of half the size."""
@@ -87,6 +108,22 @@ def test_a_regression_that_is_not_excluded_fails(folder: Path, tmp_path: Path) -
     assert done.returncode == 1, done.stderr
     assert "1 of 5 rules fails: mine, fast (a regression is not excluded)" in done.stdout
     assert "::warning" in done.stdout and "title=mine%2C plain%3A not decided" in done.stdout
+
+
+def test_pages_that_do_not_load_do_not_pass(tmp_path: Path) -> None:
+    """The mean of the runs in which a page loads does not decide for the others."""
+    (tmp_path / "pages.toml").write_text(PAGES)
+    done = _check(tmp_path, "pages.toml", "--json", "--strict")
+    assert done.returncode == 1, done.stderr
+    [question] = json.loads(done.stdout)["questions"]
+    [found] = question["contenders"]
+    [reading] = found["readings"]
+    values = [each for each in reading["values"] if each is not None]
+    assert 3 < len(values) < 10 and reading["mean"] == pytest.approx(sum(values) / len(values))
+    assert reading["low"] is None or reading["low"] >= 0
+    [answer] = found["answers"]
+    assert answer["verdict"] == "not decided"
+    assert "No interval: some of the 10 replications lack a value." in answer["evidence"]
 
 
 def test_json_has_standard_output_to_itself(folder: Path) -> None:

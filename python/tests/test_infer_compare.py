@@ -67,6 +67,26 @@ def test_skewed_values_have_no_more_false_winners() -> None:
     assert rate([page(rng, 8, 4, shape="lognormal", paired=False) for _ in range(600)]) <= 0.065
 
 
+@pytest.mark.parametrize(("replications", "most"), [(5, 0.38), (10, 0.38), (40, 0.28)])
+def test_one_skewed_label_among_steady_ones_is_a_false_winner_too_often(
+    replications: int, most: float
+) -> None:
+    """A limit that the guide states (docs/statistics.md): most samples lack the large values."""
+    rng = np.random.default_rng(8)
+    spreads = np.array([10.0, 1.0, 1.0, 1.0])
+
+    def skewed() -> list[ContestResult]:
+        tables = (rng.lognormal(size=(3, replications, 4)) - np.exp(0.5)) * spreads
+        return compare(
+            [
+                Contest(f"m{at}", "ms", dict(zip("abcd", t.T, strict=True)))
+                for at, t in enumerate(tables)
+            ]
+        )
+
+    assert 0.13 < rate([skewed() for _ in range(300)]) < most
+
+
 @pytest.mark.parametrize(("labels", "measures"), [(2, 1), (2, 4), (8, 1), (8, 6)])
 def test_a_difference_of_one_and_a_half_standard_deviations_is_shown(
     labels: int, measures: int
@@ -138,3 +158,10 @@ def test_studentized_range_is_that_of_scipy(labels: int, freedom: int) -> None:
     assert range_tail(range_quantile(0.003, labels, freedom), labels, freedom) == pytest.approx(
         0.003, rel=1e-3
     )
+
+
+def test_no_difference_is_larger_than_the_quantity_allows() -> None:
+    values = {"good": np.array([4.4, 4.3, 4.4]), "bad": np.array([1.0, 2.5, 3.0])}
+    free, bound = (compare([Contest("MOS", "", values, span=span)])[0] for span in (np.inf, 3.5))
+    assert free.high > 4.8 and (bound.low, bound.high) == (free.low, 3.5)
+    assert (bound.verdict, bound.detectable) == (free.verdict, free.detectable)

@@ -128,6 +128,16 @@ def test_flows_with_base_delays_of_their_own_have_no_common_delay_variation() ->
     assert 0 <= found["alike", "delay_variation"] < 0.01
 
 
+@pytest.mark.parametrize(
+    "workload", ["page", {"kind": "rrul", "length": "3s", "lead": "1s", "gap": "50ms"}]
+)
+def test_the_delays_of_some_packets_give_no_power_of_the_data(workload: Any) -> None:
+    """Queries of names and probes meet no queue of the downloads beside them."""
+    for delays in (False, True):
+        found = of(run(flows=flows(own={"workload": workload, "delays": delays})))
+        assert ("own", "delay_variation") in found and (("own", "power") in found) == delays
+
+
 def test_the_metrics_are_their_definitions() -> None:
     groups = flows(near={"count": 3, "delays": True}, far={"count": 2, "path": ["down", "far"]})
     result = run(flows=groups, record={"warmup": "2s"})

@@ -3,8 +3,10 @@
 import io
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from rich.console import Console
 from scipy import stats
@@ -16,7 +18,9 @@ from aqmlab.report.findings import (
     QUESTIONS,
     findings,
     needed,
+    of_measures,
     replications_for,
+    sentences,
     spread_of,
 )
 from aqmlab.report.measures import Layout, answering, by_point, mean
@@ -129,3 +133,47 @@ def test_the_page_says_what_a_tenth_would_need(result: aqmlab.StudyResult) -> No
     assert re.search(r"difference of 10 % .*bulk: goodput \d", told)
     once = aqmlab.study(STUDY | {"replications": 1})
     assert "Replications that would show" not in page(once)
+
+
+def test_too_few_runs_detect_no_difference_that_exists() -> None:
+    """No difference of two MOS is larger than 3.5."""
+    two = aqmlab.study(STUDY | {"replications": 2})
+    lines = sentences(two, headlines(two), Layout.of(two.info.axes))
+    told = [text for each, text in lines if each.title == "call: MOS"]
+    assert any("so few replications could not have shown any)." in text for text in told)
+
+
+def test_a_replication_without_any_value_is_left_out(result: aqmlab.StudyResult) -> None:
+    """A silent call has no delay behind any queue."""
+    measure, layout = headlines(result)[0], Layout.of(result.info.axes)
+    without = replace(measure, values=measure.values.filter(pl.col("run") % 8 != 3))
+    for found in of_measures(result, [without], layout):
+        assert (found.why, found.missing) == ("", {})
+    one = replace(measure, values=measure.values.filter(pl.col("run") != 3))
+    named = [found.missing for found in of_measures(result, [one], layout)]
+    assert named == [{"droptail": 1}, {}]
+
+
+def test_labels_that_are_not_compared_are_named() -> None:
+    """A page that loads in no or in few runs behind a queue has no mean to compare."""
+    pages = BOTH | {"workload": {"kind": "page", "objects": 20}, "start": {"uniform": ["0s", "2s"]}}
+    links = {"down": {"rate": "3mbit", "delay": "20ms"}, "up": {"rate": "3mbit"}}
+    study = {
+        "name": "pages",
+        "replications": 6,
+        "scenario": {
+            "duration": "10s",
+            "links": links,
+            "flows": {"bulk": BOTH | {"count": 3}, "web": pages},
+        },
+        "axes": [{"key": "queue", "values": ["droptail limit 900", "codel", "fq_codel"]}],
+    }
+    result = aqmlab.study(study)
+    [found] = (each for each in findings(result) if each.measure.startswith("web: page load"))
+    [(label, runs)] = found.missing.items()
+    assert label == "droptail limit 900" and 0 < runs <= 6 and label not in found.means
+    layout = Layout.of(result.info.axes)
+    told = [
+        text for each, text in sentences(result, headlines(result), layout) if "web" in each.title
+    ]
+    assert told[0].endswith(f" Not compared: {label} (no value in {runs} of 6 runs).")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import tomllib
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused
@@ -18,13 +20,14 @@ from aqmlab.numbers import short
 from aqmlab.packs.access_line import LineTrial, loads, pack_of
 from aqmlab.packs.access_line import trial as run
 from aqmlab.packs.access_line.choice import comparisons, recommended, sentences
-from aqmlab.packs.access_line.page import document
+from aqmlab.packs.access_line.page import document, table
 from aqmlab.report.document import Figure
 from aqmlab.scenario.access import KINDS, PROFILES, Line, line_of
 from aqmlab.study import Study
 
 EFFORT = import_module("aqmlab.packs.access_line.trial")
 WORK = EFFORT.WORK
+WEB = EFFORT.NOTICED[0]
 LINE = ["--down", "10mbit", "--up", "2mbit", "--rtt", "20ms"]
 
 
@@ -76,6 +79,30 @@ def test_a_difference_that_nobody_would_notice_does_not_count(trial: LineTrial) 
     assert type(each)(each.what, each.one, each.other, each.found, far).better is None
 
 
+def test_runs_without_a_value_count_against_a_queue(trial: LineTrial) -> None:
+    """A queue behind which fewer pages load is worse, also if these load faster."""
+    trial = copy.copy(trial)
+    of = {queue: trial.measured(WEB, queue) for queue in trial.queues}
+    of["fq_codel"] = np.where(np.arange(of["fq_codel"].size) < 3, np.nan, of["fq_codel"])
+    trial.measured = lambda what, queue: (  # type: ignore[method-assign]
+        of[queue] if what == WEB else LineTrial.measured(trial, what, queue)
+    )
+    compared = comparisons(trial)
+    web = next(each for each in compared if each.what == WEB)
+    assert web.better is None and web.ahead == "droptail"
+    assert recommended(trial, compared) is None
+    count = of["droptail"].size
+    told = (
+        f"worse in the mean, not shown: web page load without a value in 3 instead of 0 of {count}"
+    )
+    assert any(told in each for each in sentences(trial, compared))
+    (cell,) = (row[2] for row in table(trial).rows if row[0] == "web: page load (s)")
+    assert isinstance(cell, str) and cell.endswith(f" in {count - 3} of {count} runs")
+    of["fq_codel"] = np.full(count, np.nan)
+    answer = json.loads(json.dumps(trial.to_json(), allow_nan=False))
+    assert answer["queues"]["fq_codel"]["web.page_load"]["value"] is None
+
+
 def test_a_large_number_has_no_exponent() -> None:
     assert [short(each) for each in (12.34, 123.4, 999.7)] == ["12.3", "123", "1000"]
 
@@ -86,6 +113,25 @@ def test_the_same_queue_twice_by_another_name_shows_no_difference() -> None:
     choice = recommended(trial, comparisons(trial))
     assert choice is not None and choice.is_best
     assert (choice.queue, choice.as_good) == ("codel", ("up: codel down: codel",))
+
+
+def test_one_queue_that_is_better_and_worse_does_not_speak_for_all(trial: LineTrial) -> None:
+    """Other queues may be neither."""
+    by_name = {each.what.short: each for each in comparisons(trial) if each.better == "fq_codel"}
+    mos, game = by_name["call.mos"], by_name["game.delay"]
+    turned = replace(game.found, means=dict(zip(game.found.means, (9.0, 1.0), strict=True)))
+    worse = replace(game, found=replace(turned, verdict="not shown"))
+    told = sentences(trial, [mos, worse])[0]
+    assert told == "No recommendation: each queue that is better in a measure is worse in another."
+
+
+def test_an_interval_on_both_sides_of_zero_has_both_directions(trial: LineTrial) -> None:
+    each = next(each for each in comparisons(trial) if each.what.short == "call.mos")
+    found = replace(each.found, effect=-0.2, low=-0.7, high=0.3, verdict="not shown")
+    found = replace(found, means={"fq_codel": 4.0, "droptail": 3.8})
+    open_one = replace(each, found=found)
+    assert open_one.told("fq_codel") == "call MOS 4 instead of 3.8 (0.3 less to 0.7 more)"
+    assert open_one.told("droptail") == "call MOS 3.8 instead of 4 (0.7 less to 0.3 more)"
 
 
 def test_what_only_costs_is_not_recommended() -> None:
@@ -165,6 +211,14 @@ def test_a_profile_is_a_whole_line_that_options_change(aqmlab: Aqmlab) -> None:
     assert line_of("cable", None, "5mbit", None, "dsl") == Line("100mbit", "5mbit", "20ms", "dsl")
     words = ["--profile", "dsl", "--load", "gaming", "codel", "--json", "--no-report"]
     assert json.loads(aqmlab("try", *words).stdout)["recommended"] == "codel"
+
+
+def test_the_buffer_of_a_slow_line_holds_a_packet() -> None:
+    line = Line("64kbit", "40kbit", "30ms")
+    assert (line.buffer("down"), line.buffer("up")) == ("2000b", "1500b")
+    trial = run(replace(pack_of(line, "gaming", []), replications=2), line)
+    (upload,) = (each for each in trial.noticed if each.short == "upload.goodput")
+    assert (trial.values(upload, "droptail") > 0).all()
 
 
 def test_satellites_in_low_orbits_are_no_fibre() -> None:

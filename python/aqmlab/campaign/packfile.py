@@ -14,6 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel, Field
 
 from aqmlab.campaign.pack import Case, Pack, Question, Reading
@@ -275,8 +276,21 @@ class Expected:
         """True if the limit is a number of the metric's unit, and no other result."""
         return isinstance(self.limit, float) or self.limit == CAPACITY
 
+    def _lacks(self, filled: Filled, case: str) -> bool:
+        """Whether a replication has no value; beside another result, whether only one of the two
+        has."""
+        of = case, self.name, self.at(filled, case)
+        has = np.isfinite(filled.values(*of))
+        if self.is_plain:
+            return not has.all()
+        beside = filled.beside(str(self.limit))
+        other = filled.baseline_values(*of) if self.limit == BASELINE else beside.values(*of)
+        return not np.array_equal(has, np.isfinite(other))
+
     def _beside(self, filled: Filled, case: str) -> tuple[float, float]:
         value = self.mean(filled, case)
+        if filled.number is not None and self._lacks(filled, case):
+            value = math.nan  # such as a page that did not load: the others do not decide
         if isinstance(self.limit, float):
             return value, self.factor * self.limit
         if self.limit == CAPACITY:

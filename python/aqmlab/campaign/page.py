@@ -9,6 +9,7 @@ rules, and its readings.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import aqmlab
@@ -293,13 +294,14 @@ def readings(of: Campaign, question: Question) -> Table:
         unit = every[label].unit
         given = [read[name].get(label) for name in names]
         found = [each.estimate if each else Estimate(float("nan")) for each in given]
-        shown, factor = scale(unit, max(each.value for each in found))
+        known = [each.value for each in found if isfinite(each.value)]
+        shown, factor = scale(unit, max(known, default=None))
         cells: list[Cell] = [each.times(factor) for each in found]
         if len(names) == 2:
             one, other = (each.value for each in found)
             points = f"{100 * (other - one):+.2f} points"
             relative = f"{other / one - 1:+.1%}" if one else None
-            cells.append(points if unit == "share" else relative)
+            cells.append((points if unit == "share" else relative) if len(known) == 2 else None)
         rows.append((label, shown, *cells))
     more = [Column("difference")] if len(names) == 2 else []
     columns = (Column("reading", label=True), Column("unit"),

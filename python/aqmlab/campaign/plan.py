@@ -169,11 +169,15 @@ class Filled(Replicated):
         scenario: Mapping[str, Any] = self.campaign.result.scenarios[self[case].point]
         return scenario
 
-    def baseline_mean(self, case: str, metric: str, subject: str) -> float:
-        """The mean of the campaign's baseline for the same replications."""
+    def baseline_values(self, case: str, metric: str, subject: str) -> Floats:
+        """A metric of the campaign's baseline for the same replications."""
         baseline = self.campaign.baseline
         assert baseline is not None
-        return _mean(baseline.values(self.contender, case, metric, subject)[self._picked])
+        return baseline.values(self.contender, case, metric, subject)[self._picked]
+
+    def baseline_mean(self, case: str, metric: str, subject: str) -> float:
+        """Mean of the baseline for the same replications, as `mean`."""
+        return _mean(self.baseline_values(case, metric, subject))
 
     def __iter__(self) -> Iterator[str]:
         return (each.name for each in self.question.cases if self.point(each.name) is not None)
@@ -202,7 +206,8 @@ class Filled(Replicated):
         """A metric of the registry or the pack as a reading of a case."""
         found = self.campaign.readings.described(metric)
         values = self.values(case, metric, subject)
-        return Reading(case, metric, subject, found.unit, found.direction, values)
+        kind = found.unit, found.direction
+        return Reading(case, metric, subject, *kind, values, bounds=found.bounds)
 
     def mean(self, case: str, metric: str, subject: str) -> float:
         """The mean over the replications that have the metric; NaN without any."""

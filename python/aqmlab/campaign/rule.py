@@ -176,6 +176,8 @@ class Comparison:
 
     def told(self, *values: float) -> str:
         """Values in the unit in which people read it: `13.6 ms`, `12 to 15.2 ms`."""
+        if np.isnan(values).any():
+            return "no value"
         unit, factor = scale(self.unit, max(abs(self.number), abs(self.limit)))
         return f"{' to '.join(f'{factor * each:.4g}' for each in values)} {unit}".strip()
 
@@ -403,10 +405,7 @@ def _deciding(made: list[Decided], data: Replicated) -> str:
     if least.reach is None:
         if data.replications < FEWEST:
             return f"No interval: it needs {FEWEST} replications."
-        return (
-            f"No interval: not every resample of the {data.replications} replications has all "
-            "numbers."
-        )
+        return f"No interval: some of the {data.replications} replications lack a value."
     words = [each.verdict for each in made]
     found = ((words.count(word), verbs) for word, verbs in VERBS.items())
     counts = ", ".join(f"{many} {verbs[many > 1]}" for many, verbs in found if many)

@@ -190,7 +190,8 @@ METRICS = (
            COMPUTED,
            "RFC 7928, section 6.3",
            **_made("rtt_fairness", "goodput over that of the first group", NEITHER, "flows")),
-    Metric("power", "group", "bit/s²", "Goodput over mean one-way delay.", COMPUTED,
+    Metric("power", "group", "bit/s²", "Goodput over mean one-way delay, where that is of all data "
+           "(`page` and `rrul` need `delays = true`).", COMPUTED,
            "Kleinrock 1979",
            **_made("power", "power", MORE, "traffic", "times")),
     Metric("tradeoff", "runs", "s, bit/s", "Mean time in the queue and goodput, a point a run, "

@@ -81,6 +81,8 @@ if TYPE_CHECKING:
 
 ALIKE = ("bulk", "cbr", "pareto-onoff")
 """Workloads whose applications are one flow each: their goodputs may be compared."""
+MIXED = ("page", "rrul")
+"""Workloads that send datagrams beside streams: queries of names, and probes."""
 ALL = "all"
 """Subject of statements on all flows together."""
 
@@ -100,6 +102,13 @@ def beside_first(flows: Facts) -> tuple[str, list[str], bool]:
     first, *others = links or [""]
     beside = [name for name in others if links[name] & links[first]]
     return first, beside, len(links) > 1 and bool(set.intersection(*links.values()))
+
+
+def other_packets(flows: Facts) -> Iterator[str]:
+    """Groups that carry data over streams, and measure the delays of other packets alone."""
+    for name, group in flows.items():
+        if group["workload"]["kind"] in MIXED and group.get("delays") != "true":
+            yield name
 
 
 def own_base_delays(flows: Facts) -> Iterator[str]:

@@ -18,6 +18,7 @@ from aqmlab.metrics.formulas import (
     beside_first,
     bulk_flows,
     is_alike,
+    other_packets,
     own_base_delays,
 )
 from aqmlab.metrics.registry import find
@@ -141,16 +142,16 @@ def _groups(traffic: pl.DataFrame, delays: pl.DataFrame, alike: pl.DataFrame) ->
     parts = [
         rows.select(
             "run", "first", "direction", subject="group", metric=pl.lit(name),
-            place=pl.lit(place), value=pl.Series(np.where(np.isfinite(value), value, np.nan)),
+            sent="sent_bytes", place=pl.lit(place),
+            value=pl.Series(np.where(np.isfinite(value), value, np.nan)),
             worse=pl.Series(worse.get(name, 0.0) * value),
         )
         for place, (name, value) in enumerate(values.items())
     ]  # fmt: skip
     directed = pl.concat(parts).with_columns(pl.col("value", "worse").fill_nan(None))
     is_there = pl.col("value").is_not_null()
-    is_worst = pl.col("metric").is_in(WORST_WITHOUT) & is_there.any().over(
-        "run", "subject", "metric"
-    )
+    is_worst = pl.col("metric").is_in(WORST_WITHOUT) & (pl.col("sent").fill_null(1) > 0)
+    is_worst &= is_there.any().over("run", "subject", "metric")
     directed = directed.filter(is_there | is_worst)
     of_all = traffic.select(KEYS).unique(maintain_order=True)
     heads = rows.select(*KEYS, "first").unique(maintain_order=True)
@@ -171,20 +172,22 @@ def _groups(traffic: pl.DataFrame, delays: pl.DataFrame, alike: pl.DataFrame) ->
 
 def _delays(load: Load, ends: pl.DataFrame, points: Sequence[Facts]) -> pl.DataFrame:
     """One-way delays, where any were measured: a row a run, group and direction. The mean is
-    infinite where nothing arrived. A group has no minimum if its flows have base delays of their
-    own: it would be that of one flow (RFC 5481, section 4.2, has one stream)."""
+    infinite where nothing arrived; there is none if they are not those of the group's data. A group
+    has no minimum if its flows have base delays of their own: it would be that of one flow (RFC
+    5481, section 4.2, has one stream)."""
     times = _of_runs(load, "times", DELAY_COLUMNS, ends)
-    several = pl.DataFrame(
-        ((point, name) for point, flows in enumerate(points) for name in own_base_delays(flows)),
-        schema={"point": pl.UInt32, "group": pl.String}, orient="row",
-    ).with_columns(several=True)  # fmt: skip
-    delays = times.filter(pl.col("quantity").cast(pl.String) == "delay").join(
-        several, on=["point", "group"], how="left", maintain_order="left"
-    )
+    delays = times.filter(pl.col("quantity").cast(pl.String) == "delay")
+    for mark, of in (("several", own_base_delays), ("others", other_packets)):
+        marked = pl.DataFrame(
+            ((point, name) for point, flows in enumerate(points) for name in of(flows)),
+            schema={"point": pl.UInt32, "group": pl.String}, orient="row",
+        ).with_columns(pl.lit(True).alias(mark))  # fmt: skip
+        delays = delays.join(marked, on=["point", "group"], how="left", maintain_order="left")
     nothing = pl.col("count") == 0
     is_one = ~nothing & pl.col("several").is_null()
     measured = [pl.when(is_one).then(pl.col(name)) for name in ("p95_s", "p999_s", "min_s")]
-    mean = pl.when(nothing).then(float("inf")).otherwise(pl.col("mean_s")).alias("mean_s")
+    mean = pl.when(nothing).then(float("inf")).otherwise(pl.col("mean_s"))
+    mean = pl.when(pl.col("others").is_null()).then(mean).alias("mean_s")
     return delays.select(*KEYS, "direction", mean, *measured)
 
 

@@ -11,7 +11,7 @@ held to a stricter level where a page compares more than that, and then need mor
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -53,11 +53,14 @@ def of_measures(result: StudyResult, found: Sequence[Shown], layout: Layout) -> 
     told = [each for each in told if each.direction != NEITHER]
     paired = is_paired(result)
     contests = [
-        Contest(each.title, each.unit, samples, each.direction, where, paired, number == 0, copies)
+        Contest(
+            each.title, each.unit, samples, each.direction, where, paired, number == 0, copies,
+            missing, each.bounds[1] - each.bounds[0],
+        )
         for number, each in enumerate(told)
-        for where, samples, copies in _places(result, each, layout.compared)
-        if len(samples) > 1
-    ]
+        for where, samples, copies, missing in _places(result, each, layout.compared)
+        if len(samples) + len(missing) > 1
+    ]  # fmt: skip
     return compare(contests, looked=result.info.precision is not None)
 
 
@@ -80,20 +83,36 @@ def is_paired(result: StudyResult) -> bool:
 
 def _places(
     result: StudyResult, measure: Shown, axis: str | None
-) -> Iterator[tuple[dict[str, str], dict[str, Floats], list[str]]]:
+) -> Iterator[tuple[dict[str, str], dict[str, Floats], list[str], dict[str, int]]]:
     """At each place on the other axes: the place, the values of each label of `axis` that has one
-    in every replication, and those of these labels whose replications are copies of one run."""
-    values = by_point(result, measure)
+    in every replication in which any label has one, those of these labels whose replications are
+    copies of one run, and the other labels that have the subject, with the number of their runs
+    without a value. No place where no run has one."""
+    values, replications = by_point(result, measure), result.info.replications
+    run = pl.col("run")
+    runs = measure.values.group_by(point=run // replications).agg(run.unique() % replications)
+    has = {point: frozenset(found) for point, found in runs.iter_rows()}
     others = [name for name, labels in result.info.axes if name != axis and len(labels) > 1]
-    places: dict[tuple[str, ...], tuple[dict[str, Floats], list[str]]] = {}
+    places: dict[tuple[str, ...], dict[str, int]] = {}
     for row in result.points.to_dicts():
-        samples, copies = places.setdefault(tuple(str(row[name]) for name in others), ({}, []))
-        own, label = values.get(row["point"]), str(row[axis]) if axis else ""
-        if own is not None and own.size == result.info.replications:
-            samples[label] = own
-            copies += [label] if row["point"] in result.copied else []
-    for place, (samples, copies) in places.items():
-        yield dict(zip(others, place, strict=True)), samples, copies
+        place = tuple(str(row[name]) for name in others)
+        places.setdefault(place, {})[str(row[axis]) if axis else ""] = row["point"]
+    for place, points in places.items():
+        every = frozenset().union(*(has.get(point, ()) for point in points.values()))
+        samples = {name: values[point] for name, point in points.items() if has.get(point) == every}
+        copies = [name for name in samples if points[name] in result.copied]
+        missing = {
+            name: replications - len(has.get(point, ()))
+            for name, point in points.items()
+            if name not in samples
+            and (point in has or measure.subject in _subjects(result.scenarios[point]))
+        }
+        if every:
+            yield dict(zip(others, place, strict=True)), samples, copies, missing
+
+
+def _subjects(scenario: Mapping[str, Any]) -> list[str]:
+    return ["", *scenario["links"], *scenario["flows"]]
 
 
 def replications_for(spread: float, difference: float) -> int:
@@ -135,7 +154,7 @@ def needed(result: StudyResult, found: Sequence[Shown], layout: Layout) -> str:
 
 def _needed(result: StudyResult, measure: Shown, layout: Layout, paired: bool) -> Iterator[int]:
     """The replications of each place with values."""
-    for _, samples, copies in _places(result, measure, layout.compared):
+    for _, samples, copies, _ in _places(result, measure, layout.compared):
         own = [values for label, values in samples.items() if label not in copies]
         if own and not all(map(is_constant, own)):
             mean, spread = abs(float(np.mean(own))), spread_of(own, paired=paired)
@@ -153,10 +172,21 @@ def sentences(
         own = [each for each in found if each.measure == measure.title]
         groups: dict[tuple[object, ...], list[ContestResult]] = {}
         for each in own:
-            groups.setdefault((each.shown, each.best, each.worst, each.why), []).append(each)
+            missing = tuple(each.missing.items())
+            key = each.shown, each.best, each.worst, each.why, missing
+            groups.setdefault(key, []).append(each)
         for same in groups.values():
-            lines.append((measure, _sentence(same, measure, len(own), layout.compared or "")))
+            text = _sentence(same, measure, len(own), layout.compared or "")
+            lines.append((measure, text + _left_out(same[0], result.info.replications)))
     return lines
+
+
+def _left_out(of: ContestResult, replications: int) -> str:
+    """The labels that are not compared, and why."""
+    if not of.missing:
+        return ""
+    told = [f"{name} (no value in {n} of {replications} runs)" for name, n in of.missing.items()]
+    return f" Not compared: {listed(told)}."
 
 
 def _sentence(same: Sequence[ContestResult], measure: Shown, places: int, axis: str) -> str:
@@ -168,12 +198,14 @@ def _sentence(same: Sequence[ContestResult], measure: Shown, places: int, axis: 
         value = measure.text(next(iter(one.means.values())))
         return f"{what}: {value} with every {axis.replace('_', ' ')}."
     if same[0].why:
-        return f"{what}: means {_span(same, measure)}; {same[0].why}."
+        means = f"means {_span(same, measure)}; " if same[0].means else ""
+        return f"{what}: {means}{same[0].why}."
     most = max(each.detectable for each in same)
-    return (
-        f"{what}: no difference shown (means {_span(same, measure)}; a measured difference of "
-        f"{measure.text(most)} or more would have been)."
-    )
+    least, largest = measure.bounds
+    able = f"a measured difference of {measure.text(most)} or more would have been"
+    if most > largest - least:
+        able = "so few replications could not have shown any"
+    return f"{what}: no difference shown (means {_span(same, measure)}; {able})."
 
 
 def _shown(same: Sequence[ContestResult], measure: Shown, one: ContestResult | None) -> str:

@@ -17,6 +17,8 @@ from aqmlab.scenario.quantity import quantity
 
 Link = dict[str, Any]
 WAYS = ("down", "up")
+PACKET = 1500
+"""Bytes of the largest packet: a smaller buffer would pass none."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Buffer:
     owner: str
     """Device that holds it."""
     size: str
-    """Limit, as links have it, or a time at the line's rate: `250ms`."""
+    """Limit, as links have it, or a time at the line's rate: `250ms`; at least a packet."""
 
 
 STEADY, FADING = 0.95, 0.7
@@ -206,7 +208,7 @@ class Line:
         if not buffer.size.endswith("s"):
             return buffer.size
         seconds = quantity(buffer.size, "delay", way)
-        return f"{self.rate(way) * seconds / 8:.0f}b"
+        return f"{max(PACKET, self.rate(way) * seconds / 8):.0f}b"
 
     def _scenario(self) -> Scenario:
         flows = {"flow": {"path": "down", "return_path": "up"}}

@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,10 @@ class Contest:
     """True for the measure that the study is about."""
     copies: Sequence[str] = ()
     """Labels whose replications are copies of one run."""
+    missing: Mapping[str, int] = field(default_factory=dict)
+    """Labels that are not tested, with the number of their runs without a value."""
+    span: float = inf
+    """Largest possible difference, in the unit."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,8 @@ class ContestResult:
     """The mean of each label, the best seen first."""
     why: str = ""
     """Why nothing could be tested; empty where it was."""
+    missing: Mapping[str, int] = field(default_factory=dict)
+    """Labels that are not tested, with the number of their runs without a value."""
 
     @property
     def shown(self) -> bool:
@@ -176,7 +182,8 @@ class _Test:
             return "there is nothing to compare with"
         if min(sizes) < 2:
             return "only one run each: add replications to test for differences"
-        if self.contest.paired and len(set(sizes)) > 1:
+        lacks = set(self.names) & set(self.contest.missing)
+        if lacks or (self.contest.paired and len(set(sizes)) > 1):
             return "some replications have no value"
         if all(np.ptp(each) == 0 for each in self.samples) and len(set(self.means.values())) == 1:
             return "every run gave the same"
@@ -237,10 +244,13 @@ def _finding(test: _Test, alpha: float, level: float) -> ContestResult:
     shown = not test.why and test.chance <= alpha
     best, worst = _ends(test, alpha) if shown else ((), ())
     about = (contest.measure, contest.unit, dict(contest.where), best, worst)
-    numbers = (effect, effect - half, effect + half, half, level)
+    ends = max(effect - half, -contest.span), min(effect + half, contest.span)
+    numbers = (effect, *ends, half, level)
     method = "" if test.why else _method(test)
     verdict = SHOWN if shown else NOT_SHOWN
-    return ContestResult(*about, verdict, *numbers, method, test.means, test.why)
+    return ContestResult(
+        *about, verdict, *numbers, method, test.means, test.why, dict(contest.missing)
+    )
 
 
 def _ends(test: _Test, alpha: float) -> tuple[tuple[str, ...], tuple[str, ...]]:

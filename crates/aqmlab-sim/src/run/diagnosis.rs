@@ -86,6 +86,7 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
         let flows = simulation.flows.iter().filter(|flow| flow.group == index as u32);
         let notes = [
             run.failed(flows.clone()),
+            run.partly_started(flows.clone()),
             run.never_played(index),
             held_by_receiver(flows.clone().filter_map(Flow::tcp)),
             hole_left_open(flows.filter_map(Flow::tcp), group.transport.machine()),
@@ -334,6 +335,21 @@ impl Examined<'_> {
         })
     }
 
+    /// Flows of a group that the run ended before.
+    fn partly_started<'a>(&self, flows: impl Iterator<Item = &'a Flow> + Clone) -> Option<Note> {
+        let end = self.simulation.now;
+        let missing = flows.clone().filter(|flow| flow.start >= end).count();
+        (missing > 0).then(|| Note {
+            id: "never-started",
+            text: format!(
+                "{missing} of {} flows had not started when the run ended at {}: no mean and no \
+                 index of fairness includes them.",
+                flows.count(),
+                rounded(end - Time::ZERO)
+            ),
+        })
+    }
+
     fn never_played(&self, group: usize) -> Option<Note> {
         let players = self.simulation.scores(group as u32).never_started;
         (players > 0).then(|| Note {
@@ -345,17 +361,20 @@ impl Examined<'_> {
         })
     }
 
+    /// Datagrams that do not arrive are lost, not unfinished.
     fn unfinished(&self) -> Option<Note> {
-        let bulk = |flow: &&Flow| flow.app == NONE && flow.size.is_some();
-        let finite = || self.simulation.flows.iter().filter(bulk);
+        let flows = || self.simulation.flows.iter();
+        let finite = || flows().filter(|flow| flow.app == NONE && flow.size.is_some());
+        let has_streams = |group| flows().any(|f| f.group == group && !f.is_of_datagrams());
         let of_apps = |count: fn(&Activity) -> u64| -> usize {
-            let groups = self.scenario.flows.iter().zip(&self.simulation.activities);
-            let noted = groups.filter(|(group, activity)| {
+            let groups = self.scenario.flows.iter().zip(&self.simulation.activities).zip(0..);
+            let noted = groups.filter(|((group, activity), number)| {
                 let left = activity.started - activity.completed;
                 let many = !activity.times.is_empty() && left * UNFINISHED > activity.started;
-                group.workload.is_finite() || many && activity.completed > 0
+                let is_noted = group.workload.is_finite() || many && activity.completed > 0;
+                is_noted && group.workload.has_app() && has_streams(*number)
             });
-            noted.map(|(_, activity)| count(activity) as usize).sum()
+            noted.map(|((_, activity), _)| count(activity) as usize).sum()
         };
         let started = finite().count() + of_apps(|activity| activity.started);
         let unfinished = finite().filter(|flow| flow.completed().is_none()).count()
@@ -487,7 +506,7 @@ impl Examined<'_> {
         let needed = Span::from_secs_f64(cycle * CYCLES as f64);
         let [_, latest] = group.start.range();
         let lasted = self.simulation.now.saturating_since(Time::ZERO + latest);
-        (lasted < needed).then(|| Note {
+        (Span::ZERO < lasted && lasted < needed).then(|| Note {
             id: "run-too-short",
             text: format!(
                 "these flows ran for {}, but at {rate} and a mean round trip of {} the window of \

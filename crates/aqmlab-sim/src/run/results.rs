@@ -7,7 +7,7 @@ use aqmlab_tcp::params::Stack;
 use super::diagnosis::{Finding, diagnose};
 use super::simulation::Simulation;
 use crate::endpoints::datagrams::DatagramSummary;
-use crate::endpoints::flow::{Ends, Flow, NONE};
+use crate::endpoints::flow::{Ends, Flow};
 use crate::endpoints::{Direction, Volume};
 use crate::network::LinkResult;
 use crate::network::losses::FlowLosses;
@@ -62,7 +62,8 @@ pub struct FlowResult {
     /// Bytes to transfer; `None`: no limit.
     pub size: Option<u64>,
     /// Data bytes that arrived (each counted once), in bit/s, over the time the flow was active
-    /// after the warm-up: until its last byte arrived or a change stopped it. NaN if that was before.
+    /// after the warm-up: from its start until its last byte arrived or a change stopped it. NaN if
+    /// it was not.
     pub goodput: f64,
     /// Rate in bit/s of bytes on the wire that the sender sent in that time; NaN if not known.
     pub throughput: f64,
@@ -181,9 +182,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
         next[group as usize] += 1;
         next[group as usize] - 1
     };
-    let rate = |bytes: u64, active: Span| {
-        bytes as f64 * 8.0 / active.max(Span::from_nanos(1)).as_secs_f64()
-    };
+    let rate = |bytes: u64, active: Span| bytes as f64 * 8.0 / active.as_secs_f64();
     let is_named = simulation.scenario.record.level != Level::Summary;
     let named = in_order(simulation).filter(|(_, flow)| is_named || !flow.is_transient);
     named
@@ -300,14 +299,8 @@ pub(super) struct GroupBefore {
 
 /// Returns the current counters of all groups.
 pub(super) fn counted(simulation: &Simulation) -> Vec<GroupBefore> {
-    let now = simulation.now;
-    // Flows without an application count from their start, even a late one.
-    let later = |number: usize| {
-        let of_group = simulation.flows.iter().filter(|flow| flow.group as usize == number);
-        of_group.filter(|flow| flow.app == NONE && flow.start >= now).count() as u64
-    };
     let of = |(number, activity): (usize, &Activity)| GroupBefore {
-        started: activity.started - later(number),
+        started: activity.started,
         completed: activity.completed,
         bytes: activity.bytes,
         volumes: Direction::ALL.map(|direction| volume(simulation, number as u32, direction)),
@@ -325,8 +318,9 @@ fn times(simulation: &Simulation, group: u32) -> Vec<(Quantity, TimeSummary)> {
         let quantity = Quantity::delay(direction);
         let of_data = measured.iter().filter(|(known, _)| *known == quantity);
         let own = flows_of(simulation, group, direction);
+        // A flow that sent nothing, such as the speech of a silent side, has no delay to be lost.
         let of_datagrams = own.filter_map(|(flow, _)| match &flow.ends {
-            Ends::Datagrams(datagrams) => Some(&datagrams.sink.delay),
+            Ends::Datagrams(of) if flow.measured().sent > 0 => Some(&of.sink.delay),
             _ => None,
         });
         let sum = of_data.map(|(_, times)| times).chain(of_datagrams).fold(None, |sum, times| {

@@ -189,7 +189,6 @@ impl Simulation {
                 setup.size = group.params.size.map(Bytes::get);
                 setup.start = start;
                 self.flows.push(Flow::new(setup));
-                self.activities[number as usize].started += 1;
                 self.events.push(start, Event::FlowStart as u32, index);
                 self.unfinished += usize::from(ends && self.is_awaited(number));
             } else {
@@ -404,6 +403,7 @@ impl Simulation {
             Event::Reroute => self.reroute(index),
             Event::FlowStart => {
                 if self.flows[index as usize].app == NONE {
+                    self.activities[self.flows[index as usize].group as usize].started += 1;
                     self.count_bulk_flow(index, |losses| losses.joined(now));
                     self.flows[index as usize].source_mut().open(now);
                     self.send(index, End::Source);

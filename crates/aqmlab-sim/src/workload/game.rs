@@ -19,7 +19,7 @@
 
 use aqmlab_core::{Bytes, Component, Distribution, Result, Sampler, Span, Stream, Time, params};
 
-use super::ledger::Ledger;
+use super::ledger::{GIVEN_UP, Ledger};
 use super::transfers::check_gap;
 use super::{Workload, written};
 use crate::workload::app::{App, Context, Direction};
@@ -132,7 +132,7 @@ impl App for Gamer {
         }
     }
     fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
-        let lost = self.ledger.lost(now);
+        let lost = self.ledger.lost(now, GIVEN_UP);
         let due = (self.in_time + self.late + lost) as f64;
         if due == 0.0 {
             return;
@@ -145,6 +145,6 @@ impl App for Gamer {
     }
     fn restart(&mut self, now: Time) {
         (self.in_time, self.late) = (0, 0);
-        self.ledger.restart(now);
+        self.ledger.restart(now, GIVEN_UP);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use aqmlab_core::{Span, Time};
 
 /// Time after which a datagram that has not arrived counts as lost.
-const GIVEN_UP: Span = Span::from_secs(3);
+pub(super) const GIVEN_UP: Span = Span::from_secs(3);
 
 /// Datagrams in flight, in order of their sending times.
 #[derive(Clone, Default)]
@@ -17,7 +17,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     pub fn sent(&mut self, now: Time) {
-        self.lose(self.overdue(now));
+        self.lose(self.overdue(now, GIVEN_UP));
         self.under_way.push_back(now);
     }
     /// Counts the datagrams that were sent before `sent` and have not arrived as lost.
@@ -26,17 +26,18 @@ impl Ledger {
     }
     /// Records an arrival. Returns false for a duplicate, and for a datagram that counts as lost.
     pub fn arrived(&mut self, sent: Time, now: Time) -> bool {
-        self.lose(self.overdue(now));
+        self.lose(self.overdue(now, GIVEN_UP));
         let place = self.under_way.binary_search(&sent);
         place.is_ok_and(|place| self.under_way.remove(place).is_some())
     }
-    /// Returns the number of datagrams lost by `now`.
-    pub fn lost(&self, now: Time) -> u64 {
-        self.lost + self.overdue(now) as u64
+    /// Returns the number of datagrams lost by `now`, of which those that have not arrived `after`
+    /// they were sent.
+    pub fn lost(&self, now: Time, after: Span) -> u64 {
+        self.lost + self.overdue(now, after) as u64
     }
     /// Restarts the count of losses.
-    pub fn restart(&mut self, now: Time) {
-        self.lose(self.overdue(now));
+    pub fn restart(&mut self, now: Time, after: Span) {
+        self.lose(self.overdue(now, after));
         self.lost = 0;
     }
     /// Counts the first datagrams as lost.
@@ -44,9 +45,10 @@ impl Ledger {
         self.under_way.drain(..datagrams);
         self.lost += datagrams as u64;
     }
-    /// Returns the number of overdue datagrams.
-    fn overdue(&self, now: Time) -> usize {
-        self.under_way.iter().take_while(|sent| **sent + GIVEN_UP < now).count()
+    /// Returns the number of datagrams that have not arrived `after` they were sent.
+    fn overdue(&self, now: Time, after: Span) -> usize {
+        let after = after.min(GIVEN_UP);
+        self.under_way.iter().take_while(|sent| **sent + after < now).count()
     }
 }
 
@@ -62,8 +64,8 @@ mod tests {
         assert!(ledger.arrived(at(1), now) && !ledger.arrived(at(1), now));
         assert!(ledger.arrived(at(3), now));
         assert!(ledger.arrived(at(2), now) && !ledger.arrived(at(2), now));
-        assert_eq!(ledger.lost(now), 0);
-        assert_eq!(ledger.lost(now + Span::from_secs(4)), 1);
+        assert_eq!(ledger.lost(now, GIVEN_UP), 0);
+        assert_eq!(ledger.lost(now + Span::from_secs(4), GIVEN_UP), 1);
     }
     #[test]
     fn an_application_may_count_what_is_overtaken_as_lost() {
@@ -72,21 +74,21 @@ mod tests {
         (1..=4).for_each(|n| ledger.sent(at(n)));
         ledger.overtake(at(3));
         assert!(ledger.arrived(at(3), now));
-        assert_eq!(ledger.lost(now), 2);
+        assert_eq!(ledger.lost(now, GIVEN_UP), 2);
         ledger.overtake(at(2));
         assert!(!ledger.arrived(at(2), now), "too late");
         assert!(ledger.arrived(at(4), now));
-        assert_eq!(ledger.lost(now), 2);
+        assert_eq!(ledger.lost(now, GIVEN_UP), 2);
     }
     #[test]
     fn what_never_arrives_is_lost_in_the_end() {
         let at = |secs: u64| Time::ZERO + Span::from_secs(secs);
         let mut ledger = Ledger::default();
         (0..10).for_each(|n| ledger.sent(at(n)));
-        assert_eq!(ledger.lost(at(9)), 6, "sent at 0 to 5 s");
-        assert_eq!(ledger.lost(at(11)), 8);
+        assert_eq!(ledger.lost(at(9), GIVEN_UP), 6, "sent at 0 to 5 s");
+        assert_eq!(ledger.lost(at(11), GIVEN_UP), 8);
         assert!(!ledger.arrived(at(5), at(9)), "too late");
-        ledger.restart(at(9));
-        assert_eq!((ledger.lost(at(9)), ledger.lost(at(11))), (0, 2));
+        ledger.restart(at(9), GIVEN_UP);
+        assert_eq!((ledger.lost(at(9), GIVEN_UP), ledger.lost(at(11), GIVEN_UP)), (0, 2));
     }
 }

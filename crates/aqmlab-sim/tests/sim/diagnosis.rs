@@ -51,6 +51,45 @@ fn a_group_that_never_starts_is_named() {
     assert_eq!(late("59s"), None);
 }
 
+/// Flows that the run ends before are no flows of rate 0 in means and indices of fairness.
+#[test]
+fn flows_that_do_not_start_are_noted_and_have_no_rates() {
+    let late = [("duration", "10s"), ("flows.bulk.start", "{ each = ['0s', '20s'] }")];
+    let result = on_line(&[BULK, &late].concat());
+    let ran = |flow: &&aqmlab_sim::FlowResult| flow.start < result.end;
+    let started = result.flows.iter().filter(ran).count();
+    assert!(0 < started && started < 4);
+    for flow in &result.flows {
+        assert_eq!([flow.goodput, flow.throughput].map(|rate| rate > 0.0), [ran(&flow); 2]);
+        assert_eq!(flow.goodput.is_nan(), !ran(&flow));
+    }
+    assert_eq!(result.groups[0].started, started as u64);
+    let notes: Vec<_> = result.findings.into_iter().map(said).collect();
+    let [("never-started", BULK_FLOWS, text)] = &notes[..] else { panic!("{notes:?}") };
+    assert!(text.starts_with(&format!("{} of 4 flows had not started", 4 - started)), "{text}");
+}
+
+/// A longer run does not complete them.
+#[test]
+fn lost_datagrams_are_not_unfinished_transfers() {
+    let workload = |kind| BESIDE.replace('}', &format!(", workload = {kind} }}"));
+    for kind in ["{ kind = 'video', rate = '2mbit' }", "'probe'"] {
+        let settings = [("flows.other", &*workload(kind)), ("links.down.loss", "30%")];
+        assert_eq!(note("unfinished-transfers", &settings), None, "{kind}");
+    }
+}
+
+#[test]
+fn an_unfinished_transfer_counts_once() {
+    let settings = [
+        ("duration", "10s"),
+        ("flows.bulk.size", "1mb"),
+        ("flows.bulk.start", "{ each = ['0s', '20s'] }"),
+    ];
+    let (_, text) = note("unfinished-transfers", &settings).unwrap();
+    assert!(text.contains(" of 4 transfers"), "{text}");
+}
+
 #[test]
 fn a_group_with_players_that_never_start_is_noted() {
     for workload in ["{ kind = 'video', over = 'tcp', rate = '2mbit', buffer = '1s' }", "'dash'"] {

@@ -71,6 +71,23 @@ fn the_worse_direction_may_be_the_reverse() {
     assert!(worse > 0.5 && better < 0.03, "{worse} {better}");
 }
 
+/// A side that says nothing loses nothing: the delay of the call is that of the other.
+#[test]
+fn a_silent_direction_has_no_delays() {
+    let call = "{ path = 'down', return_path = 'up', workload = { kind = 'voip', \
+                silence = { exponential = '4s' } } }";
+    let calls = (0..20).map(|seed: u32| {
+        on_line(&[("duration", "3s"), ("seed", &seed.to_string()), ("flows.call", call)])
+    });
+    let mut silent = calls.filter(|result| {
+        let sent = result.groups[1].traffic.map(|of| of.unwrap().sent_bytes.unwrap() > 0);
+        sent == [true, false] || sent == [false, true]
+    });
+    let result = silent.next().unwrap();
+    let [(_, count, _)] = delays(&result.groups[1])[..] else { panic!() };
+    assert!(count > 0);
+}
+
 #[test]
 fn a_direction_that_carries_nothing_has_a_score_of_its_own() {
     let result = result(&[("links.up.loss", "1")]);

@@ -3,7 +3,7 @@
 use aqmlab_sim::{RunResult, Scenario, run};
 use proptest::prelude::*;
 
-use crate::common::{BESIDE, mean, read_again, run_workload as result, value};
+use crate::common::{BESIDE, Settings, mean, read_again, run_workload as result, value};
 
 #[test]
 fn a_constant_bit_rate_is_constant() {
@@ -211,6 +211,24 @@ fn a_call_sounds_well_until_there_is_a_queue() {
     let late = [("flows.app.workload.playout", "11s")];
     let error = crate::common::refused(&crate::common::workload(workload), &late);
     assert!(error.contains("playout") && error.contains("`auto`, or 0s to 10s"), "{error}");
+}
+
+/// Losses count when packets are to be played: those of the last seconds of a short run do, and
+/// those before the warm-up do not.
+#[test]
+fn losses_of_a_call_are_those_of_the_measured_time() {
+    let workload = r#"{ kind = "voip" }"#;
+    let lost = |settings: &Settings| {
+        let calls = [("flows.app.count", "40"), ("duration", "8s")];
+        value(&result(workload, &[&calls, settings].concat()), "lost")
+    };
+    let short = lost(&[("links.down.loss", "20%")]);
+    assert!((short - 0.2).abs() < 0.03, "{short}");
+    let stops = "[{ at = '4s', key = 'links.down.loss', value = 'none' }]";
+    let after =
+        lost(&[("links.down.loss", "20%"), ("changes", stops), ("record.warmup", "4200ms")]);
+    // A call of which nothing had arrived before the warm-up ended has no playout time yet.
+    assert!(after < 0.002, "{after}");
 }
 
 /// One of each, as its page in the guide has it.

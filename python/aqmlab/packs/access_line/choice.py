@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from aqmlab import stats
 from aqmlab.numbers import count, listed, short
 from aqmlab.packs.access_line.setup import BASELINE
@@ -38,6 +40,8 @@ class PairedDifference:
     found: stats.ContestResult
     least: float
     """Minimum difference that a user notices."""
+    runs: int = 0
+    """Number of runs of each queue; one without a value, as no page loaded, is worse."""
 
     @property
     def difference(self) -> tuple[float, float, float]:
@@ -57,45 +61,64 @@ class PairedDifference:
 
     @property
     def ahead(self) -> str | None:
-        """The queue whose mean is noticeably better, shown or not."""
+        """The queue whose mean is noticeably better, or which has noticeably more runs with a
+        value; shown or not."""
+        if self.lacks:
+            return self.other if self.lacks > 0 else self.one
+        if len(self.found.means) < 2:
+            return None
         best, other = (self.found.means[each] for each in (self.one, self.other))
         if abs(best - other) <= self.least:
             return None
         return self.one if (best - other) * self.what.direction > 0 else self.other
 
+    @property
+    def lacks(self) -> int:
+        """Number of runs without a value that one queue has more than the other, if noticeable."""
+        more = self.found.missing.get(self.one, 0) - self.found.missing.get(self.other, 0)
+        return more if abs(more) > NOTICEABLE * self.runs else 0
+
     def told(self, queue: str) -> str:
         """The means of `queue` and of the other one, with the interval of their difference."""
         other = self.other if queue == self.one else self.one
         unit = f" {self.what.unit}" if self.what.unit else ""
+        if self.lacks:
+            lacks = " instead of ".join(f"{self.found.missing[each]}" for each in (queue, other))
+            return f"{self.what.words} without a value in {lacks} of {self.runs} runs"
         one, two = (self.found.means[each] for each in (queue, other))
         text = f"{self.what.words} {short(one)}{unit} instead of {short(two)}{unit}"
         _, *ends = self.difference
         if any(isnan(end) for end in ends):
             return text
-        low, high = sorted(abs(end) for end in ends)
-        return f"{text} ({short(low)} to {short(high)} {'less' if one < two else 'more'})"
+        low, high = ends if queue == self.one else (-end for end in reversed(ends))
+        if low < 0 < high:
+            return f"{text} ({short(-low)} less to {short(high)} more)"
+        least, most = sorted((abs(low), abs(high)))
+        return f"{text} ({short(least)} to {short(most)} {'less' if one < two else 'more'})"
 
 
 def comparisons(trial: LineTrial) -> list[PairedDifference]:
     """All pairs of queues by all measures, held to the level for all of them together."""
-    cases = [
-        (what, one, other, trial.values(what, one), trial.values(what, other))
-        for what in trial.noticed
-        for one, other in itertools.combinations(trial.queues, 2)
-    ]
-    cases = [each for each in cases if each[3].size == each[4].size > 0]
-    found = stats.compare(
-        [
-            stats.Contest(what.name, what.unit, {one: own, other: theirs}, what.direction)
-            for what, one, other, own, theirs in cases
-        ]
-    )
+    cases: list[tuple[Noticed, str, str]] = []
+    contests: list[stats.Contest] = []
+    for what in trial.noticed:
+        for one, other in itertools.combinations(trial.queues, 2):
+            has = {each: np.isfinite(trial.measured(what, each)) for each in (one, other)}
+            if not np.any(list(has.values())):
+                continue
+            alike = np.array_equal(has[one], has[other])
+            missing = {} if alike else {each: int((~own).sum()) for each, own in has.items()}
+            samples = {each: trial.values(what, each) for each in has}
+            cases.append((what, one, other))
+            contests.append(
+                stats.Contest(what.name, what.unit, samples, what.direction, missing=missing)
+            )
     return [
         PairedDifference(
-            what, one, other, each,
-            max(what.least, NOTICEABLE * float(min(abs(own.mean()), abs(theirs.mean())))),
+            *case, each, max(case[0].least, NOTICEABLE * min(map(abs, each.means.values()))),
+            trial.result.info.replications,
         )
-        for (what, one, other, own, theirs), each in zip(cases, found, strict=True)
+        for case, each in zip(cases, stats.compare(contests), strict=True)
     ]  # fmt: skip
 
 
@@ -186,9 +209,11 @@ def _none(queues: Sequence[str], compared: Sequence[PairedDifference]) -> str:
     """Why no queue is recommended."""
     better = {each.better for queue in queues for each in _gains(queue, compared)}
     if better - {None, BASELINE}:
-        return "No recommendation: each queue is better in some measures and worse in others."
+        return "No recommendation: each queue that is better in a measure is worse in another."
     if BASELINE in better:
-        return "Leave the line as it is: no queue is better in anything that users notice."
+        return (
+            "Leave the line as it is: no queue is shown to be better in anything that users notice."
+        )
     return f"Not decided: no difference of more than {LEAST} is shown in what users notice."
 
 

@@ -209,10 +209,14 @@ class LineTrial(Campaign):
         links: Mapping[str, Mapping[str, Any]] = self.at("", queue).scenario("")["links"]
         return links
 
-    def values(self, what: Noticed, queue: str) -> Floats:
-        """One value a replication that has one, in the unit of `what`."""
+    def measured(self, what: Noticed, queue: str) -> Floats:
+        """One value a replication in the unit of `what`, NaN for those without."""
         (question,) = self.plan.pack.questions
-        found = self.readings_of(question, queue)[self.noticed.index(what)].values
+        return self.readings_of(question, queue)[self.noticed.index(what)].values
+
+    def values(self, what: Noticed, queue: str) -> Floats:
+        """The values of the replications that have one."""
+        found = self.measured(what, queue)
         return found[np.isfinite(found)]
 
     def estimate(self, what: Noticed, queue: str) -> stats.Statistic:

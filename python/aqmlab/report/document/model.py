@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
-from aqmlab.numbers import NONE, digits, is_none, plain
+from aqmlab.numbers import NONE, digits, finite, is_none, plain
 from aqmlab.report.document.figure import Figure, Form
 from aqmlab.report.document.vega import csv_text
 
@@ -105,7 +105,7 @@ class Estimate:
 
     def to_json(self) -> dict[str, Any]:
         """{"value", "low", "high"}."""
-        return {"value": self.value, "low": self.low, "high": self.high}
+        return {"value": finite(self.value), "low": self.low, "high": self.high}
 
 
 @dataclass(frozen=True)

@@ -61,20 +61,22 @@ impl Flow {
     }
 
     /// Returns the traffic of the flow while it was active after the warm-up, in a run that ends at
-    /// `end`, and the duration; `None` if it was over before. It is active until its last byte
+    /// `end`, and the duration; `None` if that is zero. It is active from its start until its last byte
     /// arrives or a change stops it; data in flight at that time does not count.
     pub fn rated(&self, end: Time) -> Option<(Volume, Span)> {
-        let over = self.stopped().or(self.completed()).or(self.finish);
-        let until = over.unwrap_or(end);
+        let until = self.stopped().or(self.completed()).or(self.finish).unwrap_or(end);
         let volume = self.stopped.as_ref().map_or_else(|| self.volume(), |at| at.tally.volume);
-        match &self.before {
-            Some(before) if over.is_some_and(|over| over <= before.time) => None,
-            Some(before) => {
-                let active = until.saturating_since(self.start.max(before.time));
-                Some((volume.since(&before.tally.volume), active))
-            }
-            None => Some((volume, until.saturating_since(self.start))),
-        }
+        let (before, from) = match &self.before {
+            Some(before) => (before.tally.volume, self.start.max(before.time)),
+            None => (Volume::default(), self.start),
+        };
+        // A transfer takes at least the resolution of times.
+        let least = match self.completed() == Some(from) && from == self.start {
+            true => Span::from_nanos(1),
+            false => Span::ZERO,
+        };
+        let active = until.saturating_since(from).max(least);
+        (active > Span::ZERO).then(|| (volume.since(&before), active))
     }
 
     /// Returns the summary of the datagrams after the warm-up; `None` for other flows.

@@ -5,7 +5,6 @@
 //! (defaults), annex B (MOS). The Recommendation itself was not available; the tests compare the
 //! formulas with its default rating (93.2 without delay) and with independently computed ratings
 //! with delay.
-//! computed independently.
 //!
 //! # Differences
 //! 1. All inputs other than delay, codec and loss have their defaults. These include an echo path

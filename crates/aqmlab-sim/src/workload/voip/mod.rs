@@ -214,7 +214,7 @@ impl App for Talker {
         self.arrived(sent, cx.now());
     }
     fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
-        let lost = self.ledger.lost(now);
+        let lost = self.ledger.lost(now, self.playout.plays_after());
         let arrived = self.played + self.late;
         let due = (arrived + lost) as f64;
         if due == 0.0 {
@@ -239,13 +239,14 @@ impl App for Talker {
     }
     fn restart(&mut self, now: Time) {
         (self.played, self.late, self.delays) = (0, 0, 0.0);
-        self.ledger.restart(now);
+        self.ledger.restart(now, self.playout.plays_after());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::ledger::GIVEN_UP;
 
     #[test]
     fn an_overtaken_packet_is_played_if_it_arrives_in_time() {
@@ -258,6 +259,6 @@ mod tests {
         for (sent, now) in [(0, 40), (40, 80), (20, 119), (80, 120), (60, 161)] {
             talker.arrived(ms(sent), ms(now));
         }
-        assert_eq!((talker.played, talker.late, talker.ledger.lost(ms(5000))), (4, 1, 0));
+        assert_eq!((talker.played, talker.late, talker.ledger.lost(ms(5000), GIVEN_UP)), (4, 1, 0));
     }
 }

@@ -16,6 +16,8 @@
 
 use aqmlab_core::{Span, Time};
 
+use crate::workload::ledger::GIVEN_UP;
+
 /// Weight of the averages.
 const WEIGHT: f64 = 0.125;
 /// Variations above the average delay.
@@ -88,6 +90,11 @@ pub(super) struct Playout {
 impl Playout {
     pub fn new(fixed: Option<Span>) -> Self {
         Playout { fixed, estimates: None, plays_after: Span::ZERO, spurt: Time::ZERO }
+    }
+
+    /// Returns the playout delay; the longest before the first arrival.
+    pub fn plays_after(&self) -> Span {
+        if self.estimates.is_some() { self.plays_after } else { GIVEN_UP }
     }
 
     /// Records the arrival of a packet of the spurt that began at `spurt`, after `delay`. Returns
