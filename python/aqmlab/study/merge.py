@@ -21,10 +21,9 @@ from aqmlab.storage import Damaged
 from aqmlab.study.chunks import Chunk, read_chunk, sealed_chunk
 from aqmlab.study.folder import CHUNKS, ResultsFolder, scenarios_of
 from aqmlab.study.manifest import (
-    MANIFEST,
     SCENARIOS,
+    found_manifest,
     other_origin,
-    read_manifest,
     seals_of,
     study_info,
 )
@@ -96,9 +95,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> StudyResult:
 
 
 def _read(path: Path) -> PartialFolder:
-    if not (path / MANIFEST).exists():
-        raise FolderError(f"{path}: there are no results of aqmlab here")
-    manifest = read_manifest(path)
+    manifest = found_manifest(path)
     try:
         chunks = tuple(_chunks(path, manifest))
     except Damaged as error:
