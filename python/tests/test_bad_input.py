@@ -105,7 +105,13 @@ LINES: dict[str, list[str]] = {
     "run binary.toml": ["binary.toml", "not a TOML file"],
     "run .": [".: cannot be read"],
     "run study.toml": ["this is a study", "aqmlab study"],
+    "run pack.toml": ["this is a pack, not a scenario", "aqmlab check pack.toml"],
+    "run hosts.toml": ["this is a topology", "aqmlab shell --topology hosts.toml"],
     "study scenario.toml": ["this is a scenario", "aqmlab run scenario.toml"],
+    "study pack.toml": ["this is a pack, not a study", "aqmlab check pack.toml"],
+    "check study.toml": ["this is a study, not a pack", "aqmlab study study.toml"],
+    "check scenario.toml": ["this is a scenario, not a pack", "aqmlab run scenario.toml"],
+    "shell --topology study.toml": ["this is a study, not a topology", "aqmlab study study.toml"],
     "study scenaro.toml": ["scenaro.toml", "no such file", "did you mean"],
     "study x.toml --threads=0": ["--threads: expected a whole number of at least 1"],
     "study x.toml --replications=0": ["--replications: expected a whole number of at least 1"],
@@ -133,6 +139,7 @@ LINES: dict[str, list[str]] = {
     f"{STUDY} links.down.queue.limit=9p": ["use `queue.limit`"],
     f"{STUDY} down.queue=pie": ["use `queue`"],
     f"{STUDY} flows=4": ["--set", "`flows`"],
+    "merge nowhere": ["error: nowhere: there are no results of aqmlab here"],
     "explain coddel": ["did you mean `codel`?"],
     "explain codel.targt": ["did you mean `target`?"],
     "explain codel.zzzz": ["unknown parameter of codel", "interval"],
@@ -272,8 +279,10 @@ LINES: dict[str, list[str]] = {
 
 @pytest.fixture
 def given(study: Path) -> Path:
-    """A folder with a scenario, a study, a topology, a file that is no text, and two traces."""
+    """A folder with a scenario, a study, a pack, a topology, a file that is no text, two traces."""
     folder = study.parent
+    pack = EXAMPLES.parent / "python" / "aqmlab" / "templates" / "pack.toml"
+    (folder / "pack.toml").write_text(pack.read_text())
     (folder / "hosts.toml").write_text((EXAMPLES / "topology.toml").read_text())
     (folder / "binary.toml").write_bytes(b"\xff\xfe\x00\x01")
     (folder / "up.trace").write_text("1\n")

@@ -31,7 +31,7 @@ from typing import Any
 from aqmlab import _core
 from aqmlab.emulator import shell_unless
 from aqmlab.errors import input_error, unknown
-from aqmlab.scenario.settings import check_keys, parse_toml, read_text
+from aqmlab.scenario.settings import check_form, check_keys, parse_toml, read_text
 
 HOST_KEYS = ("command",)
 ENDS = ("from", "to")
@@ -55,6 +55,8 @@ def load(file: Path, settings: Mapping[str, Any]) -> Topology:
     """
     name = str(file)
     table = parse_toml(read_text(file), name)
+    if "links" not in table:
+        check_form(table, "topology", name)
     given = table.pop("hosts", {})
     if not isinstance(given, Mapping):
         raise input_error("expected tables [hosts.NAME]", file=name, key="hosts", given=given)

@@ -19,6 +19,13 @@ MANY_PARTS = re.compile(rf"^[ \t]*+\[*+{PART}(?:\.{PART}){{64,}}+[]=]", re.MULTI
 """A dotted key, or the name of a table, of more than 64 parts."""
 MOST_TEXT = 64 << 20
 """The most bytes of a scenario or study."""
+FORMS = {
+    "pack": ("check", {"slot", "contenders", "cases", "questions", "expect"}),
+    "topology": ("shell --topology", {"hosts"}),
+    "study": ("study", {"scenario", "axes"}),
+    "scenario": ("run", {"links", "flows"}),
+}
+"""Kinds of TOML files: the command that takes each, keys that distinguish it from those below."""
 EXAMPLE = "a setting such as queue.target=2ms"
 TO_BEGIN_WITH = "`aqmlab new scenario NAME`, `new study` and `new pack` write one to start from"
 
@@ -113,6 +120,16 @@ def whole(value: Any, low: int, key: str, file: str | None = None, below: float 
     if not is_whole or not low <= value < below:
         raise input_error(f"expected a whole number from {low}", file=file, key=key, given=value)
     return int(value)
+
+
+def check_form(table: Mapping[str, Any], form: str, file: str) -> None:
+    """Refuses the file of another command, and names the command."""
+    for name, (command, keys) in FORMS.items():
+        if keys & table.keys():
+            if name != form:
+                hint = f"run it by `aqmlab {command} {file}`"
+                raise input_error(f"this is a {name}, not a {form}", file=file, hint=hint)
+            return
 
 
 def check_keys(table: Mapping[str, Any], known: Iterable[str], file: str, where: str = "") -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -12,11 +13,14 @@ from aqmlab import scenario as typed
 from aqmlab._core import Scenario
 from aqmlab.errors import StorageError, input_error, unknown
 from aqmlab.scenario.parts import plain
-from aqmlab.scenario.settings import parse_toml, path_of, read_text, whole
+from aqmlab.scenario.settings import check_form, parse_toml, path_of, read_text, whole
 from aqmlab.study.runner import Record, finished
 
 if TYPE_CHECKING:
     from aqmlab.results import RunResult
+
+NO_SCENARIO = re.compile(r"^\s*\[*\s*(?:scenario|axes|hosts)\b", re.MULTILINE)
+"""A key or table that scenarios lack."""
 
 
 def run(
@@ -180,9 +184,6 @@ def load(
         return Scenario(plain(source), overrides=own, settings=given)
     path = path_of(source)
     text = read_text(path)
-    if "[scenario]" in text or "[[axes]]" in text:
-        table = parse_toml(text, str(path))
-        if "scenario" in table or "axes" in table:
-            hint = f"run it by `aqmlab study {path}`"
-            raise input_error("this is a study, not a scenario", file=str(path), hint=hint)
+    if NO_SCENARIO.search(text):
+        check_form(parse_toml(text, str(path)), "scenario", str(path))
     return Scenario(text, file=str(path), overrides=own, settings=given, folders=[str(path.parent)])

@@ -25,7 +25,14 @@ from aqmlab.metrics import find
 from aqmlab.numbers import count
 from aqmlab.scenario.parts import Part, plain
 from aqmlab.scenario.scenario import Scenario
-from aqmlab.scenario.settings import check_keys, parse_toml, path_of, read_text, whole
+from aqmlab.scenario.settings import (
+    check_form,
+    check_keys,
+    parse_toml,
+    path_of,
+    read_text,
+    whole,
+)
 from aqmlab.study.points import Axis, AxisValue, Points
 from aqmlab.study.precision import KEY, Precision
 from aqmlab.study.sources import SCENARIO, STUDY, Source, Sources
@@ -309,9 +316,7 @@ class Study:
         return execute_shard(self, Path(out), shard, Backend(threads, executor, progress))
 
     def _check(self, table: Mapping[str, Any]) -> None:
-        if "scenario" not in table and {"links", "flows"} & table.keys():
-            hint = f"run it by `aqmlab run {self.file}`; docs/studies.md describes studies"
-            raise input_error("this is a scenario, not a study", file=self.file, hint=hint)
+        check_form(table, "study", self.file)
         check_keys(table, KEYS, self.file)
         if "scenario" not in table:
             hint = 'a file, as in scenario = "scenario.toml", or a table [scenario]'
