@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab import plain
 from aqmlab.cli import options
-from aqmlab.cli.common import command_line, console, load_own, print_json
+from aqmlab.cli.common import command_line, console, load_own, naming, print_json
 from aqmlab.cli.options import argument, flag, option
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ def run(
     if seed is not None:
         overrides["seed"] = seed
     scenario = load(file, overrides)
-    record = recording(scenario, pcap, pcap_link or [], qlog)
+    with naming(pcap_links="--pcap-link", qlog="--qlog"):
+        record = recording(scenario, pcap, pcap_link or [], qlog)
     # Most of a short run is the start of the libraries for tables.
     needs_tables = json or with_ or shows_metrics(scenario.table)
     if not (out or explain_drops or record or (needs_tables and find_spec("polars"))):

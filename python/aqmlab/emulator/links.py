@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -183,11 +184,11 @@ def _share(text: str, option: str) -> Any:
     """`1%` or `0.01` as a number."""
     if not text.endswith("%"):
         return parse_value(text)
-    try:
-        return float(text[:-1]) / 100
-    except ValueError:
-        problem = "expected a share such as 1% or 0.01"
-        raise input_error(problem, key=option, given=text) from None
+    with suppress(ValueError):
+        if 0 <= (percent := float(text[:-1])) <= 100:
+            return percent / 100
+    problem = "expected a share from 0% to 100%, such as 1% or 0.01"
+    raise input_error(problem, key=option, given=text)
 
 
 def _pairs(text: str, option: str) -> dict[str, Any]:

@@ -8,12 +8,13 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from aqmlab._core import parse_value
 from aqmlab.errors import input_error, nearest, unknown
 from aqmlab.files import read_bytes
 
+T = TypeVar("T")
 PART = r"[\w \t\"'-]*+"
 MANY_PARTS = re.compile(rf"^[ \t]*+\[*+{PART}(?:\.{PART}){{64,}}+[]=]", re.MULTILINE)
 """A dotted key, or the name of a table, of more than 64 parts."""
@@ -82,6 +83,21 @@ def path_of(source: object) -> Path:
         problem = "expected a path, a mapping or a Scenario"
         raise input_error(problem, key="source", given=repr(source))
     return Path(source)
+
+
+def mapping_of(given: object, key: str) -> dict[Any, Any]:
+    """A copy of the mapping for this argument; empty for None. Raises `InputError`."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        problem = 'expected a mapping such as {"queue": "codel"}'
+        raise input_error(problem, key=key, given=repr(given))
+    return dict(given)
+
+
+def each_of(given: str | Iterable[T]) -> list[str | T]:
+    """The names in a sequence, or the one name that stands for a sequence of it."""
+    return [given] if isinstance(given, str) else list(given)
 
 
 def read_text(path: Path) -> str:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from aqmlab.errors import FolderError
 from aqmlab.metrics.samples import Whole
 from aqmlab.results import METRICS, Scenarios, StudyInfo, StudyResult
+from aqmlab.scenario.settings import each_of
 from aqmlab.storage import Damaged
 from aqmlab.study.chunks import Chunk, read_chunk, sealed_chunk
 from aqmlab.study.folder import CHUNKS, ResultsFolder, scenarios_of
@@ -71,7 +72,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> StudyResult:
         If a part belongs to another study or build (the message names the difference), if runs are
         missing or in two parts, or if a file is damaged.
     """
-    parts = [_read(Path(each)) for each in folders]
+    parts = [_read(Path(each)) for each in each_of(folders)]
     if not parts:
         raise FolderError("there are no parts to merge")
     first = parts[0]

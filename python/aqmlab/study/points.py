@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from aqmlab._core import Files, Scenario
+from aqmlab.numbers import count
 from aqmlab.study.sources import CLASS
 
 if TYPE_CHECKING:
@@ -68,6 +69,9 @@ class Points(Sequence[Point]):
     """Settings of every point, by dotted key."""
     files: Files = field(default_factory=Files)
     _built: dict[int, Point] = field(default_factory=dict, init=False)
+
+    def __repr__(self) -> str:
+        return f"<Points: {count(len(self), 'point')}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = (self.base, self.file, self.folders, self.axes, self.settings)

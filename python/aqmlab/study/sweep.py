@@ -28,6 +28,7 @@ from aqmlab.scenario.scenario import Scenario
 from aqmlab.scenario.settings import (
     check_form,
     check_keys,
+    mapping_of,
     parse_toml,
     path_of,
     read_text,
@@ -128,8 +129,8 @@ class Study:
         self._check(table)
         self.name: str = self._text(table, "name", Path(self.file).stem.strip("<>"))
         self.title: str = self._text(table, "title", self.name)
-        axes = tuple(_axes(table.get("axes", []), add or {}, self.file))
-        self.axes: tuple[Axis, ...] = _kept(axes, only or {}, self.file)
+        axes = tuple(_axes(table.get("axes", []), mapping_of(add, "add"), self.file))
+        self.axes: tuple[Axis, ...] = _kept(axes, mapping_of(only, "only"), self.file)
         own = whole(table.get("replications", 1), 1, "replications", self.file)
         self.replications: int = (
             own if replications is None else whole(replications, 1, "replications")
@@ -145,7 +146,7 @@ class Study:
         elif isinstance(table["scenario"], Scenario):
             folders = [*table["scenario"].folders, *folders]
         chosen = seed if seed is not None else table.get("seed")
-        settings = self._checked_settings(set or {})
+        settings = self._checked_settings(mapping_of(set, "set"))
         if chosen is not None:
             file = None if seed is not None else self.file
             settings = {"seed": whole(chosen, 0, "seed", file), **settings}
@@ -325,7 +326,7 @@ class Study:
     def _precision(self, table: Mapping[str, Any], given: Any) -> Precision | None:
         found = Precision.parse(table[KEY], self.file) if KEY in table else None
         if given is not None:
-            found = Precision.parse(given, key="--precision", own=found)
+            found = Precision.parse(given, key="precision", own=found)
         if found is not None:
             find(found.metric)
         return found
