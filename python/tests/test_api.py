@@ -34,6 +34,9 @@ def test_wrong_arguments_are_named(mapping: dict[str, Any], study: Path, tmp_pat
     any_: Any = aqmlab
     with pytest.raises(aqmlab.InputError, match=r"set: `'queue=codel'`: expected a mapping"):
         any_.run(mapping, set="queue=codel")
+    for seed in ("7", True, 1.0, -1):
+        with pytest.raises(aqmlab.InputError, match=f"^seed: `{seed}`: expected a whole number"):
+            any_.run(mapping, seed=seed)
     with pytest.raises(aqmlab.InputError, match=r"record: `5`: expected a mapping"):
         any_.run(mapping, record=5)
     for given in ("queue=CoDel", ["queue=CoDel"]):

@@ -50,7 +50,7 @@ def run(
     records time series unless the scenario sets the recording level.
     """
     from aqmlab.report.run_console import shows_metrics, text
-    from aqmlab.scenario.settings import parse_settings
+    from aqmlab.scenario.settings import parse_settings, whole
     from aqmlab.study.single import load, recorded, recording
 
     load_own(with_)
@@ -58,7 +58,7 @@ def run(
     if explain_drops:
         overrides = {"record.level": "packets"} | overrides
     if seed is not None:
-        overrides["seed"] = seed
+        overrides["seed"] = whole(seed, 0, "--seed")
     scenario = load(file, overrides)
     with naming(pcap_links="--pcap-link", qlog="--qlog"):
         record = recording(scenario, pcap, pcap_link or [], qlog)

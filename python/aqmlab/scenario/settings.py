@@ -134,7 +134,9 @@ def whole(value: Any, low: int, key: str, file: str | None = None, below: float 
     """A whole number of at least `low`. Raises `InputError` for anything else."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_whole or not low <= value < below:
-        raise input_error(f"expected a whole number from {low}", file=file, key=key, given=value)
+        most = f" to {below - 1}" if is_whole and value >= below else ""
+        problem = f"expected a whole number from {low}{most}"
+        raise input_error(problem, file=file, key=key, given=value)
     return int(value)
 
 

@@ -91,7 +91,7 @@ def run(
     """
     overrides = mapping_of(set, "set")
     if seed is not None:
-        overrides["seed"] = seed
+        overrides["seed"] = whole(seed, 0, "seed")
     if isinstance(record, str):
         overrides["record.level"] = record
     elif record is not None:
