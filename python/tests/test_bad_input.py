@@ -139,6 +139,8 @@ LINES: dict[str, list[str]] = {
     f"{STUDY} links.down.queue.limit=9p": ["use `queue.limit`"],
     f"{STUDY} down.queue=pie": ["use `queue`"],
     f"{STUDY} flows=4": ["--set", "`flows`"],
+    f"{STUDY} queue.flows=4": ["--set at queue=CoDel, flows=1: queue.flows: unknown key"],
+    "lab scenario.toml --against nope": ["error: --against: `nope`: unknown queue discipline"],
     "merge nowhere": ["error: nowhere: there are no results of aqmlab here"],
     "explain coddel": ["did you mean `codel`?"],
     "explain codel.targt": ["did you mean `target`?"],

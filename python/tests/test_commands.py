@@ -135,6 +135,21 @@ def test_brackets_are_shown_as_they_are(aqmlab: Aqmlab, scenario: Path) -> None:
     assert "[red]out[/]" in done.stdout, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("links.down.rate", "link.rate"),
+        ("links.down.queue.quantum", "queue.quantum"),
+        ("flows.download.count", "flow.count"),
+        ("flows.download.transport.mss", "transport.mss"),
+        ("sojourn_p95", "sojourn"),
+    ],
+)
+def test_explain_takes_what_set_and_rules_take(given: str, found: str, aqmlab: Aqmlab) -> None:
+    assert aqmlab.ok("explain", given).stdout == aqmlab.ok("explain", found).stdout
+    assert_refused(aqmlab("explain", "codel_p95"), "unknown name")
+
+
 def test_explain_finds_a_parameter_wherever_it_is(aqmlab: Aqmlab) -> None:
     entries = json.loads(aqmlab("explain", "limit", "--json").stdout)
     assert {"codel", "droptail"} <= {entry["name"] for entry in entries}
