@@ -127,7 +127,7 @@ def parse(table: Mapping[str, Any], file: str, name: str = "pack") -> Pack:
             raise input_error("two questions have this id", file=file, key="questions", given=ident)
     return Pack(
         form.name or name,
-        form.title or name,
+        form.title or form.name or name,
         made,
         form.source,
         form.replications,
