@@ -278,6 +278,11 @@ LINES: dict[str, list[str]] = {
     "shell --pcap x --pcap-at here -- true": ["--pcap-at", "here", "near, far"],
     f"{HOSTS} --at bob -- true": ["--at", "bob", "alice"],
     f"{HOSTS} --host alice -- true": ["NAME=COMMAND"],
+    f"{HOSTS} --host \"alice=it's\" -- true": ["--host alice: `it's`", "no closing quotation"],
+    "shell --far \"it's\" -- true": ["--far: `it's`", "no closing quotation"],
+    "shell --topology open.toml -- true": ["open.toml: hosts.alice.command: `it's`"],
+    "shell --topology links.toml -- true": ["links.toml: links: `1`: expected tables"],
+    "study null.toml": ["'\\x00': this is no name of a file"],
     f"{HOSTS} --rate 1mbit -- true": ["--rate"],
     f"{HOSTS} --loss 0 -- true": ["--loss", "--topology"],
     "shell --at alice -- true": ["--at", "--topology"],
@@ -292,6 +297,9 @@ def given(study: Path) -> Path:
     pack = EXAMPLES.parent / "python" / "aqmlab" / "templates" / "pack.toml"
     (folder / "pack.toml").write_text(pack.read_text())
     (folder / "hosts.toml").write_text((EXAMPLES / "topology.toml").read_text())
+    (folder / "open.toml").write_text('hosts.alice.command = "it\'s"\n')
+    (folder / "links.toml").write_text("links = 1\nhosts = { a = {}, b = {} }\n")
+    (folder / "null.toml").write_text('scenario = "\\u0000"\n')
     (folder / "binary.toml").write_bytes(b"\xff\xfe\x00\x01")
     (folder / "up.trace").write_text("1\n")
     (folder / "bad.trace").write_text("1\nx\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Mapping
 from numbers import Integral
@@ -77,6 +78,15 @@ def parse_selection(pairs: Iterable[str]) -> dict[str, list[str]]:
     return selection
 
 
+def words_of(text: str, key: str, file: str | None = None) -> list[str]:
+    """The words of a command line. Raises `InputError` for an open quotation."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        problem = f"this is no command line: {str(error).lower()}"
+        raise input_error(problem, file=file, key=key, given=text) from None
+
+
 def path_of(source: object) -> Path:
     """The path of a file with a scenario or study. Raises `InputError` for another object."""
     if not isinstance(source, str | os.PathLike):
@@ -116,6 +126,8 @@ def read_text(path: Path) -> str:
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
         raise input_error(problem, file=str(path)) from None
+    except ValueError:  # a null character
+        raise input_error("this is no name of a file", file=ascii(str(path))) from None
 
 
 def parse_toml(text: str, file: str) -> dict[str, Any]:

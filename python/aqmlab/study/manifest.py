@@ -92,7 +92,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def found_manifest(path: Path) -> dict[str, Any]:
-    """The same of a folder that the user names; `FolderError` says so if it has no results."""
+    """The same; the `FolderError` for a folder without a manifest states that it has no results."""
     if not (path / MANIFEST).exists():
         raise FolderError(f"{path}: there are no results of aqmlab here")
     return read_manifest(path)
