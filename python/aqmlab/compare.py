@@ -41,12 +41,12 @@ def compare(folders: Mapping[str, str | Path]) -> StudyResult:
         If a folder has no finished results.
     """
     if not isinstance(folders, Mapping):
-        raise input_error("expected labels with folders", key="FOLDER", given=str(folders))
+        raise input_error("expected labels with folders", key="folders", given=str(folders))
     for label in folders:
         check_label(label, None, "label")
     results = {label: StudyResult.open(folder) for label, folder in folders.items()}
     if len(results) < 2:
-        raise input_error("expected at least two folders with results", key="FOLDER")
+        raise input_error("expected at least two folders with results", key="folders")
     first = next(iter(results.values()))
     for label, each in results.items():
         _check(label, each, first)

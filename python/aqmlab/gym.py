@@ -22,7 +22,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from aqmlab import _core
-from aqmlab.errors import input_error
+from aqmlab.errors import input_error, unknown
 from aqmlab.scenario import Scenario
 from aqmlab.scenario.quantity import canonical, in_unit, numbers
 from aqmlab.study.single import load
@@ -400,6 +400,8 @@ class SenderEnv(_Env):
         duration: float = 20.0,
         link: str | None = None,
     ) -> None:
+        if control not in ("window", "rate"):
+            raise unknown("action", control, ("window", "rate"), key="control")
         if scenario is None:
             settings = settings or random_sender_line
         super().__init__(SENDER_LINE if scenario is None else scenario, settings, reward, interval,

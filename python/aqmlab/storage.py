@@ -199,7 +199,7 @@ def write_synced(path: Path, fill: Fill) -> Seal:
     try:
         fill(target)
         return target.seal()
-    except pl.exceptions.PolarsError:
+    except (pl.exceptions.PolarsError, OSError):  # polars has an `OSError` without number
         if target.error:
             raise target.error from None
         raise

@@ -30,6 +30,41 @@ def test_what_is_no_scenario_is_refused(start: Any) -> None:
             start(given)
 
 
+def test_wrong_arguments_are_named(mapping: dict[str, Any], study: Path, tmp_path: Path) -> None:
+    any_: Any = aqmlab
+    with pytest.raises(aqmlab.InputError, match=r"set: `'queue=codel'`: expected a mapping"):
+        any_.run(mapping, set="queue=codel")
+    for seed in ("7", True, 1.0, -1):
+        with pytest.raises(aqmlab.InputError, match=f"^seed: `{seed}`: expected a whole number"):
+            any_.run(mapping, seed=seed)
+    with pytest.raises(aqmlab.InputError, match=r"record: `5`: expected a mapping"):
+        any_.run(mapping, record=5)
+    for given in ("queue=CoDel", ["queue=CoDel"]):
+        with pytest.raises(aqmlab.InputError, match=r"only: .*: expected a mapping"):
+            any_.Study(study, only=given)
+    with pytest.raises(aqmlab.InputError, match=r"^precision: `5`"):
+        aqmlab.Study(study, precision="5")
+    with pytest.raises(aqmlab.InputError, match=r"^pcap_links: `dwn`: unknown link"):
+        aqmlab.run(mapping, pcap=tmp_path / "x", pcap_links="dwn")
+    with pytest.raises(TypeError, match=r"PathLike"):
+        any_.run(mapping, pcap=5)
+    with pytest.raises(aqmlab.InputError, match=r"^folders: "):
+        aqmlab.compare({})
+    with pytest.raises(aqmlab.InputError, match=r"^rtt: `40`: expected a time"):
+        aqmlab.Scenario.dumbbell("20mbit", "40", bulk=1)
+
+
+def test_one_name_stands_for_a_sequence_of_it() -> None:
+    with pytest.raises(aqmlab.InputError, match=r"only: `8.9`: unknown section"):
+        aqmlab.characterize("codel", only="8.9")
+    with pytest.raises(aqmlab.InputError, match=r"against: `codle`"):
+        aqmlab.characterize("codel", against="codle")
+    with pytest.raises(aqmlab.InputError, match=r"only: `lone`: unknown criterion"):
+        aqmlab.evaluate("cubic", only="lone")
+    with pytest.raises(aqmlab.FolderError, match=r"^nowhere: "):
+        aqmlab.merge("nowhere", "out")
+
+
 def test_run_takes_settings_seed_and_record(mapping: dict[str, Any]) -> None:
     result = aqmlab.run(mapping, set={"queue.target": "2ms"}, seed=9, record="series")
     assert result.scenario["links"]["down"]["queue"]["target"] == "2ms"

@@ -105,7 +105,13 @@ LINES: dict[str, list[str]] = {
     "run binary.toml": ["binary.toml", "not a TOML file"],
     "run .": [".: cannot be read"],
     "run study.toml": ["this is a study", "aqmlab study"],
+    "run pack.toml": ["this is a pack, not a scenario", "aqmlab check pack.toml"],
+    "run hosts.toml": ["this is a topology", "aqmlab shell --topology hosts.toml"],
     "study scenario.toml": ["this is a scenario", "aqmlab run scenario.toml"],
+    "study pack.toml": ["this is a pack, not a study", "aqmlab check pack.toml"],
+    "check study.toml": ["this is a study, not a pack", "aqmlab study study.toml"],
+    "check scenario.toml": ["this is a scenario, not a pack", "aqmlab run scenario.toml"],
+    "shell --topology study.toml": ["this is a study, not a topology", "aqmlab study study.toml"],
     "study scenaro.toml": ["scenaro.toml", "no such file", "did you mean"],
     "study x.toml --threads=0": ["--threads: expected a whole number of at least 1"],
     "study x.toml --replications=0": ["--replications: expected a whole number of at least 1"],
@@ -133,6 +139,9 @@ LINES: dict[str, list[str]] = {
     f"{STUDY} links.down.queue.limit=9p": ["use `queue.limit`"],
     f"{STUDY} down.queue=pie": ["use `queue`"],
     f"{STUDY} flows=4": ["--set", "`flows`"],
+    f"{STUDY} queue.flows=4": ["--set at queue=CoDel, flows=1: queue.flows: unknown key"],
+    "lab scenario.toml --against nope": ["error: --against: `nope`: unknown queue discipline"],
+    "merge nowhere": ["error: nowhere: there are no results of aqmlab here"],
     "explain coddel": ["did you mean `codel`?"],
     "explain codel.targt": ["did you mean `target`?"],
     "explain codel.zzzz": ["unknown parameter of codel", "interval"],
@@ -241,7 +250,7 @@ LINES: dict[str, list[str]] = {
     "shell --queue coddel -- true": ["--queue", "did you mean `codel`?"],
     "shell --queue 'codel traget=5ms' -- true": ["--queue", "did you mean `target`?"],
     "shell --delay 5 -- true": ["--delay", "`5`"],
-    "shell --loss 200% -- true": ["--loss", "0 to 1"],
+    "shell --loss 200% -- true": ["--loss: `200%`"],
     f"{DOWN} rate=1mbit --down rate=2mbit --rate 3mbit -- true": ["--rate", "--down"],
     f"{DOWN} 12mbit -- true": ["--down", "rate=12mbit"],
     f"{DOWN} foo=3 -- true": ["--down (foo): unknown key"],
@@ -253,8 +262,14 @@ LINES: dict[str, list[str]] = {
     "shell --trace nowhere -- true": ["nowhere", "there is no such file"],
     "shell --trace bad.trace -- true": ["bad.trace:2", "--trace"],
     "shell --scenario nowhere.toml -- true": ["nowhere.toml", "there is no such file"],
-    "shell --precision high -- true": ["precision", "low-cpu"],
-    "shell --mtu 20 -- true": ["mtu"],
+    "shell --precision high -- true": ["--precision", "low-cpu"],
+    "shell --mtu 20 -- true": ["--mtu: `20`"],
+    "set nowhere down.rate=1mbit": ["NAME: `nowhere`"],
+    "run scenario.toml --pcap x --pcap-link dwn": ["--pcap-link: `dwn`: unknown link"],
+    "study study.toml --precision 5": ["--precision: `5`: expected a share"],
+    "run scenario.toml --seed 18446744073709551616": ["--seed: `1844", "0 to 1844674407370955161"],
+    "study study.toml --seed 18446744073709551616": ["--seed: `1844", "0 to 1844674407370955161"],
+    "compare nowhere": ["nowhere: there are no results"],
     f"{RING} 1kb -- true": ["--pcap-ring", "1kb"],
     f"{RING} ten -- true": ["--pcap-ring", "ten"],
     f"{RING} 5 -- true": ["--pcap-ring", "5"],
@@ -263,6 +278,11 @@ LINES: dict[str, list[str]] = {
     "shell --pcap x --pcap-at here -- true": ["--pcap-at", "here", "near, far"],
     f"{HOSTS} --at bob -- true": ["--at", "bob", "alice"],
     f"{HOSTS} --host alice -- true": ["NAME=COMMAND"],
+    f"{HOSTS} --host \"alice=it's\" -- true": ["--host alice: `it's`", "no closing quotation"],
+    "shell --far \"it's\" -- true": ["--far: `it's`", "no closing quotation"],
+    "shell --topology open.toml -- true": ["open.toml: hosts.alice.command: `it's`"],
+    "shell --topology links.toml -- true": ["links.toml: links: `1`: expected tables"],
+    "study null.toml": ["'\\x00': this is no name of a file"],
     f"{HOSTS} --rate 1mbit -- true": ["--rate"],
     f"{HOSTS} --loss 0 -- true": ["--loss", "--topology"],
     "shell --at alice -- true": ["--at", "--topology"],
@@ -272,9 +292,14 @@ LINES: dict[str, list[str]] = {
 
 @pytest.fixture
 def given(study: Path) -> Path:
-    """A folder with a scenario, a study, a topology, a file that is no text, and two traces."""
+    """A folder with a scenario, a study, a pack, a topology, a file that is no text, two traces."""
     folder = study.parent
+    pack = EXAMPLES.parent / "python" / "aqmlab" / "templates" / "pack.toml"
+    (folder / "pack.toml").write_text(pack.read_text())
     (folder / "hosts.toml").write_text((EXAMPLES / "topology.toml").read_text())
+    (folder / "open.toml").write_text('hosts.alice.command = "it\'s"\n')
+    (folder / "links.toml").write_text("links = 1\nhosts = { a = {}, b = {} }\n")
+    (folder / "null.toml").write_text('scenario = "\\u0000"\n')
     (folder / "binary.toml").write_bytes(b"\xff\xfe\x00\x01")
     (folder / "up.trace").write_text("1\n")
     (folder / "bad.trace").write_text("1\nx\n")

@@ -296,5 +296,5 @@ def test_packets_of_quic_have_their_bytes(tmp_path: Path) -> None:
 def test_a_log_needs_a_sender_that_writes_one(tmp_path: Path) -> None:
     text = SCENARIO.replace('transport = { profile = "linux-6" }', 'endpoint = "tfrc"')
     (tmp_path / "scenario.toml").write_text(text)
-    with pytest.raises(package.InputError, match=r"--qlog.*no flow is TCP or QUIC"):
+    with pytest.raises(package.InputError, match=r"qlog: .*no flow is TCP or QUIC"):
         package.run(tmp_path / "scenario.toml", qlog=tmp_path / "run.sqlog")

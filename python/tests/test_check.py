@@ -162,11 +162,20 @@ def test_a_mistake_is_one_error(
 
 
 @pytest.mark.parametrize(
-    ("text", "part"), [("{}", "schema"), ("[", "no baseline"), ("[]", "no baseline")]
+    ("text", "part"),
+    [
+        ("{}", "the key 'schema' is missing"),
+        ("[", "no baseline"),
+        ("[]", "no baseline"),
+        ("[" * 100_000, "no baseline: maximum recursion"),
+        ('{"schema": 1, "replications": 1e999, "cases": {}, "readings": []}', "no baseline"),
+    ],
 )
 def test_a_file_that_is_no_baseline(folder: Path, tmp_path: Path, text: str, part: str) -> None:
     (tmp_path / "none.json").write_text(text)
     done = _check(folder, "pack.toml", "--baseline", tmp_path / "none.json")
     assert done.returncode == 2
     assert part in done.stderr and "none.json" in done.stderr
-    assert _check(folder, "pack.toml", "--baseline", tmp_path / "gone.json").returncode == 2
+    gone = _check(folder, "pack.toml", "--baseline", tmp_path / "gone.json")
+    assert gone.returncode == 2
+    assert "gone.json: the baseline cannot be read: No such file" in gone.stderr

@@ -26,6 +26,16 @@ def test_the_help_of_each_command_has_examples(aqmlab: Aqmlab) -> None:
         assert f"aqmlab {name}" in examples, name
 
 
+def test_a_flow_that_ended_is_not_endless(aqmlab: Aqmlab) -> None:
+    home = Path(__file__).parents[2] / "examples" / "bufferbloat.toml"
+    short = ["duration=30s", "record.level=series", "queue=fq_codel", "record.interval=1s"]
+    shown = aqmlab.ok("run", home, *(word for each in short for word in ("--set", each))).stdout
+    [download] = re.findall(r"^download\.0 .*", shown, re.MULTILINE)
+    pages = re.findall(r"^page\.\d+ +(\S+) +\S+ s +(\S+ s|–)", shown, re.MULTILINE)
+    assert "endless" in download
+    assert {size for size, took in pages if took != "–"} == {"–"}
+
+
 def test_run_shows_links_flows_and_where_the_results_went(scenario: Path, aqmlab: Aqmlab) -> None:
     done = aqmlab.ok("run", scenario, "--set", "queue.target=2ms")
     for word in ("Links", "Flows", "down", "first.1", " codel", "bit/s", "Nothing was saved"):
@@ -133,6 +143,21 @@ def test_brackets_are_shown_as_they_are(aqmlab: Aqmlab, scenario: Path) -> None:
     assert "default [cs0, cs1, cs5, ef]" in aqmlab("explain", "rrul").stdout
     done = aqmlab("run", scenario, "--out", "[red]out[/]")
     assert "[red]out[/]" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("links.down.rate", "link.rate"),
+        ("links.down.queue.quantum", "queue.quantum"),
+        ("flows.download.count", "flow.count"),
+        ("flows.download.transport.mss", "transport.mss"),
+        ("sojourn_p95", "sojourn"),
+    ],
+)
+def test_explain_takes_what_set_and_rules_take(given: str, found: str, aqmlab: Aqmlab) -> None:
+    assert aqmlab.ok("explain", given).stdout == aqmlab.ok("explain", found).stdout
+    assert_refused(aqmlab("explain", "codel_p95"), "unknown name")
 
 
 def test_explain_finds_a_parameter_wherever_it_is(aqmlab: Aqmlab) -> None:

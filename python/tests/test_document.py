@@ -94,6 +94,9 @@ def test_markdown_and_the_terminal() -> None:
     page.print(screen)
     shown = screen.file.getvalue()  # type: ignore[attr-defined]
     assert "My page" in shown and "delay (ms)" in shown and "5.31 (5.12–5.51)" in shown
+    narrow = Console(file=io.StringIO(), width=16, highlight=False, markup=False)
+    page.print(narrow)
+    assert "…" not in narrow.file.getvalue(), "digits are missing"  # type: ignore[attr-defined]
 
 
 def test_what_a_reader_gave_is_text_on_the_page() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import resource
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,17 @@ def test_a_name_that_a_spreadsheet_would_run_is_text_in_csv(aqmlab: Aqmlab, tmp_
     assert set(pl.read_parquet(tmp_path / "x.parquet")["group"]) == {"=1+1", "second"}
 
 
+@pytest.mark.parametrize("name", ["x.csv", "x.arrow", "x.parquet", "x.flent.gz"])
+def test_a_full_disk_leaves_no_file(
+    name: str, folder: Path, aqmlab_process: Aqmlab, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(b"old")
+    most = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (200, 200))
+    done = aqmlab_process("export", folder, name, preexec_fn=most)
+    assert_refused(done, f"{name}: the limit on the size of a file", "rerun", status=1)
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [(name, b"old")]
+
+
 def test_tables_as_csv_arrow_and_parquet(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:
     links = pl.read_parquet(folder / "links.parquet")
     for name, read in {
@@ -56,7 +69,8 @@ def test_tables_as_csv_arrow_and_parquet(folder: Path, aqmlab: Aqmlab, tmp_path:
         == pl.read_parquet(folder / "series.parquet").height
     )
     assert_refused(aqmlab("export", folder, "x.xls"), ".flent.gz")
-    assert_refused(aqmlab("export", folder, "x.csv", "--table", "lnks"), "did you mean `links`?")
+    lnks = aqmlab("export", folder, "x.csv", "--table", "lnks")
+    assert_refused(lnks, "--table: `lnks`", "did you mean `links`?")
     assert_refused(aqmlab("export", folder, "x.log", "--run", "1"), "below 1")
 
 

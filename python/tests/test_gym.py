@@ -152,6 +152,8 @@ def test_a_wrong_action_changes_nothing() -> None:
 def test_what_is_wrong_is_named() -> None:
     with pytest.raises(aqmlab.InputError, match=r"unknown reward `best`.*aurora"):
         QueueEnv(reward="best")
+    with pytest.raises(aqmlab.InputError, match=r"control: `pace`: .*window, rate"):
+        SenderEnv(control="pace")  # type: ignore[arg-type]
     with pytest.raises(aqmlab.InputError, match="nowhere"):
         QueueEnv(link="nowhere").reset()
     with pytest.raises(aqmlab.InputError, match=r"call reset\(\) first"):

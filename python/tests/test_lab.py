@@ -323,6 +323,8 @@ def test_the_server_opens_the_lab_with_a_scenario(page: Browser, server: LabServ
     page.open(server.address)
     page.wait_for("window.meter && meter.ready")
     assert page.run("lab.scene.names") == ["codel", "codel"]
+    hidden = page.run("['path', 'flows'].map((id) => document.getElementById(id).hidden)")
+    assert hidden == [True, True], "settings that are not those of the scenario"
     page.click("#play")
     page.wait_for("lab.time > 0.5")
     assert page.problems == []

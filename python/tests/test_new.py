@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,14 @@ def test_nothing_is_overwritten(aqmlab: Aqmlab, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("x = 1\n")
     assert_refused(aqmlab("new", "queue", "mine", cwd=tmp_path), "mine.py", "exists already")
     assert not (tmp_path / "mine.toml").exists()
+
+
+def test_a_full_disk_leaves_nothing_in_the_way(aqmlab_process: Aqmlab, tmp_path: Path) -> None:
+    most = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (680, 680))  # between the two files
+    done = aqmlab_process("new", "queue", "mine", preexec_fn=most)
+    assert_refused(done, "the limit on the size of a file", "no file was written", status=1)
+    assert not list(tmp_path.iterdir())
+    aqmlab_process.ok("new", "queue", "mine")
 
 
 def test_a_scenario_may_have_a_name_that_a_language_has(aqmlab: Aqmlab) -> None:

@@ -96,6 +96,12 @@ def test_rules_are_answered(found: dict[tuple[str, str, str], dict[str, Any]]) -
         assert re.search(end, found[key]["evidence"]), found[key]["evidence"]
 
 
+def test_a_pack_without_a_title_has_its_name() -> None:
+    table = {**parse_toml(PACK, "mine.toml"), "name": "ours"}
+    table.pop("title", None)
+    assert parse(table, "mine.toml", "mine").title == "ours"
+
+
 def test_an_interval_ends_where_the_quantity_does() -> None:
     """The interval that decides may reach beyond a share of 1; the one that is printed does not."""
     share = Comparison(0.999, 0.95, True, True, unit="share", bounds=SHARE)

@@ -218,7 +218,7 @@ def test_logs_of_connections_stay_in_the_folder(tmp_path: Path) -> None:
     ends = {each.name for each in (tmp_path / "in").glob("run-*")}
     assert ends == {f"run-..%2Fa%25%2Fb.0-{end}.sqlog" for end in ("client", "server")}
     for other in ("/dev/null", tmp_path / "in"):
-        with pytest.raises(package.InputError, match=r"--qlog.*expected a file"):
+        with pytest.raises(package.InputError, match=r"qlog: .*expected a file"):
             package.run(tmp_path / "in/scenario.toml", qlog=other)
 
 

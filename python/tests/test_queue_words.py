@@ -67,7 +67,7 @@ def test_an_axis_may_be_a_key_of_the_default_queue(aqmlab: Aqmlab, tmp_path: Pat
     )
     aqmlab.ok("study", study, "--out", tmp_path / "out")
     wrong = aqmlab("study", study, "--set", "down.queue=fq_codel targte 2ms")
-    assert_refused(wrong, "--set: down.queue: `targte`", "did you mean `target`?")
+    assert_refused(wrong, "--set at limit=5p", ": down.queue: `targte`", "did you mean `target`?")
 
 
 def test_an_error_names_the_option_that_was_used(aqmlab: Aqmlab, line: Path) -> None:

@@ -92,8 +92,8 @@ const ui = {
   },
   sceneChanged() {
     [0, 1].forEach((number) => { buildSide(number); });
-    for (const key of ["rate", "rtt", "buffer"]) { byId(key).value = lab.scene[key]; byId(key).disabled = Boolean(lab.scene.toml); }
-    byId("flows").hidden = Boolean(lab.scene.toml);
+    for (const key of ["rate", "rtt", "buffer"]) byId(key).value = lab.scene[key];
+    for (const id of ["path", "flows"]) byId(id).hidden = Boolean(lab.scene.toml);
     byId("save").disabled = Boolean(lab.scene.live);
     this.listFlows();
     this.show();

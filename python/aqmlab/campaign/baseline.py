@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 import aqmlab
-from aqmlab.errors import input_error, unknown
+from aqmlab.errors import InputError, input_error, unknown
+from aqmlab.files import read_bytes
 from aqmlab.metrics.samples import Floats
 from aqmlab.report.document import write_text
-from aqmlab.scenario.settings import read_text
+from aqmlab.storage import MALFORMED
 
 if TYPE_CHECKING:
     from aqmlab.campaign.pack import Case
@@ -52,7 +53,7 @@ class Baseline:
         """Reads a file that `save` wrote. Raises `InputError` for any other."""
         file = str(path)
         try:
-            form = json.loads(read_text(path))
+            form = json.loads(read_bytes(path))
             if form["schema"] != SCHEMA:
                 raise input_error("this baseline is of another version", file=file, hint=AGAIN)
             readings = {
@@ -66,9 +67,14 @@ class Baseline:
             if any(values.shape != (count,) for values in readings.values()):
                 raise ValueError("the values are not one a replication")
             return Baseline(file, int(form["seed"]), count, grounds, readings)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            problem = f"this is no baseline: {type(error).__name__}: {error}"
-            raise input_error(problem, file=file, hint=AGAIN) from None
+        except InputError:
+            raise
+        except OSError as error:
+            problem = f"the baseline cannot be read: {error.strerror}"
+            raise input_error(problem, file=file, hint="--save FILE writes one") from None
+        except MALFORMED as error:
+            why = f"the key {error} is missing" if isinstance(error, KeyError) else error
+            raise input_error(f"this is no baseline: {why}", file=file, hint=AGAIN) from None
 
     def agreed(self, key: Literal["replications", "seed"], given: int | None) -> int:
         """The number of the baseline. Raises `InputError` if another one was given."""

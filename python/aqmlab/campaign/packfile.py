@@ -24,7 +24,7 @@ from aqmlab.errors import CustomError, InputError, input_error, renamed, unknown
 from aqmlab.metrics import Metric, find
 from aqmlab.scenario.form import checked
 from aqmlab.scenario.quantity import Duration, Rate
-from aqmlab.scenario.settings import parse_toml, read_text
+from aqmlab.scenario.settings import check_form, parse_toml, read_text
 from aqmlab.stats import UNBOUNDED
 
 GROUP = "aqmlab.packs"
@@ -87,7 +87,10 @@ def load(name: str) -> Pack:
     """
     path = Path(name)
     if path.suffix == ".toml" or path.is_file():
-        return parse(parse_toml(read_text(path), str(path)), str(path), path.stem)
+        table = parse_toml(read_text(path), str(path))
+        if "axes" in table or "scenario" not in table:
+            check_form(table, "pack", str(path))
+        return parse(table, str(path), path.stem)
     known = {each.name: each for each in (*OWN, *entry_points(group=GROUP))}
     if name not in known:
         if known and "/" not in name:
@@ -125,7 +128,7 @@ def parse(table: Mapping[str, Any], file: str, name: str = "pack") -> Pack:
             raise input_error("two questions have this id", file=file, key="questions", given=ident)
     return Pack(
         form.name or name,
-        form.title or name,
+        form.title or form.name or name,
         made,
         form.source,
         form.replications,

@@ -233,6 +233,10 @@ class Campaign(Reported):
         self.readings = Readings(result, pack.pool, pack.metrics)
         self._read: dict[tuple[str, str], Sequence[Reading]] = {}
 
+    def __repr__(self) -> str:
+        pack, runs = self.plan.pack, count(self.runs, "run")
+        return f"<Campaign {pack.name!r}: {count(len(pack.questions), 'question')}, {runs}>"
+
     @property
     def runs(self) -> int:
         """The number of simulations behind it."""

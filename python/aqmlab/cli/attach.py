@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from aqmlab.cli import options
-from aqmlab.cli.common import command_line, say, settings_of_real_packets
+from aqmlab.cli.common import command_line, naming, say, settings_of_real_packets
 from aqmlab.cli.options import link_option, option
 from aqmlab.emulator import emulate
 from aqmlab.emulator.keep import Reserved, recordings
@@ -60,7 +60,7 @@ def attach(
     settings = settings_of_real_packets(set_, seed, out)
     path = from_options(common, down or [], up or [], settings, profile)
     captured = recordings(pcap, places=pcap_at).of_run(1, path.scenario)
-    with Reserved(out) as kept:
+    with Reserved(out) as kept, naming(name="--name"):
         end = "until Ctrl-C" if for_ is None else f"for {for_:g} s"
         done = emulate(path, (*WAITS, end), nat=pid is not None,
                        settings={"name": name} if name else {}, until=for_,

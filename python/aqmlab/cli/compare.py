@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aqmlab import plain
 from aqmlab.cli import options
-from aqmlab.cli.common import load_own, print_json, show_study
+from aqmlab.cli.common import load_own, naming, print_json, show_study
 from aqmlab.cli.options import argument
 from aqmlab.errors import input_error
 from aqmlab.numbers import rate, seconds
@@ -42,7 +42,8 @@ def compare(
     if any(map(Path.is_file, named.values())):
         _beside_measurements(named, as_json=json)
         return
-    result = side_by_side(named)
+    with naming(folders="FOLDER"):
+        result = side_by_side(named)
     if json:
         form = to_json(result, 0.0)
         print_json({key: form[key] for key in ("points", "findings", "notes")})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from aqmlab.cli.listing import entries, studies
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error, unknown
 
+KEY = re.compile(r"(link|flow)s\.[^.]+\.(?:(.+\..+)|(.+))")
+STATISTIC = re.compile(r"_(?:mean|max|p\d+)$")
 EXAMPLE = (
     "aqmlab explain codel\n\naqmlab explain codel.target\n\naqmlab explain limit\n\n"
     "aqmlab explain jain\n\naqmlab explain codel --chart codel.svg"
@@ -73,7 +76,10 @@ def find(name: str | None) -> list[dict[str, Any]]:
         hint = f"`aqmlab reproduce {name}` runs it"
         raise input_error("this is a study: it has no parameters", given=name, hint=hint)
     every = entries()
-    if found := matching(name, every):
+    # A key as `--set` has it, and a metric as rules and goals have it: `sojourn_p95`.
+    name = KEY.sub(lambda key: key[2] or f"{key[1]}.{key[3]}", name)
+    metrics = [each for each in every if each["section"] == "metric"]
+    if found := matching(name, every) or matching(STATISTIC.sub("", name), metrics):
         return found
     head, dot, parameter = name.partition(".")
     named = [entry for entry in reference() if head in (entry["name"], entry["section"])]

@@ -15,6 +15,7 @@ from aqmlab.cli.common import print_json
 from aqmlab.cli.lab_server import LabServer
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.emulator.view import between, named
+from aqmlab.errors import InputError, renamed
 from aqmlab.study.single import load
 from aqmlab.study.stepping import Run
 
@@ -76,7 +77,11 @@ def lab(
 
 def _sides(file: Path, against: str) -> dict[str, Any]:
     """The scenario, and the same with another queue. Raises `InputError` if one is none."""
-    sides = [load(file, {}), load(file, {"queue": against})]
+    sides = [load(file, {})]
+    try:
+        sides.append(load(file, {"queue": against}))
+    except InputError as error:
+        raise renamed(error, "--against") from None
     resolved = [json.loads(side.resolved) for side in sides]
     queues = [each["links"][each["bottleneck"]]["queue"]["discipline"] for each in resolved]
     return {"toml": [side.to_toml() for side in sides], "names": queues}

@@ -28,13 +28,13 @@ def merge(
     The results go to results/NAME or --out; the parts stay as they are.
     """
     from aqmlab.report.study_page import to_json
-    from aqmlab.study.manifest import read_manifest
+    from aqmlab.study.manifest import found_manifest
     from aqmlab.study.merge import merge as put_together
 
     began = time.monotonic()
     place = out
     if place is None:
-        place = Path("results") / str(read_manifest(parts[0])["name"])
+        place = Path("results") / str(found_manifest(parts[0])["name"])
     result = put_together(parts, place)
     if json:
         print_json(to_json(result, time.monotonic() - began))

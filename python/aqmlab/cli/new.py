@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from keyword import iskeyword
 from pathlib import Path
 
@@ -65,9 +66,16 @@ def new(
         if Path(file).exists():
             raise input_error("this file exists already; nothing was written", file=file)
     for file, text in files.items():
-        with stored(Path(file), "the file was not written"):
-            Path(file).parent.mkdir(parents=True, exist_ok=True)
-            Path(file).write_text(text, encoding="utf-8")
+        with stored(Path(file), "no file was written"):
+            try:
+                Path(file).parent.mkdir(parents=True, exist_ok=True)
+                Path(file).write_text(text, encoding="utf-8")
+            except OSError:
+                # Half of them would be "this file exists already" next time.
+                for each in map(Path, files):
+                    with suppress(OSError):
+                        each.unlink(missing_ok=True)
+                raise
     print(f"Written: {', '.join(files)}. Run it:\n\n    {line}")
 
 

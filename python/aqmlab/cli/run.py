@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab import plain
 from aqmlab.cli import options
-from aqmlab.cli.common import command_line, console, load_own, print_json
+from aqmlab.cli.common import command_line, console, load_own, naming, print_json
 from aqmlab.cli.options import argument, flag, option
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def run(
     records time series unless the scenario sets the recording level.
     """
     from aqmlab.report.run_console import shows_metrics, text
-    from aqmlab.scenario.settings import parse_settings
+    from aqmlab.scenario.settings import parse_settings, whole
     from aqmlab.study.single import load, recorded, recording
 
     load_own(with_)
@@ -58,9 +58,10 @@ def run(
     if explain_drops:
         overrides = {"record.level": "packets"} | overrides
     if seed is not None:
-        overrides["seed"] = seed
+        overrides["seed"] = whole(seed, 0, "--seed")
     scenario = load(file, overrides)
-    record = recording(scenario, pcap, pcap_link or [], qlog)
+    with naming(pcap_links="--pcap-link", qlog="--qlog"):
+        record = recording(scenario, pcap, pcap_link or [], qlog)
     # Most of a short run is the start of the libraries for tables.
     needs_tables = json or with_ or shows_metrics(scenario.table)
     if not (out or explain_drops or record or (needs_tables and find_spec("polars"))):

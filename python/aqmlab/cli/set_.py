@@ -8,7 +8,7 @@ from typing import Any
 
 from aqmlab._core import InputError, queue_in_words
 from aqmlab.cli import options
-from aqmlab.cli.common import print_json
+from aqmlab.cli.common import naming, print_json
 from aqmlab.cli.options import argument, flag
 from aqmlab.emulator.change import change
 from aqmlab.scenario.settings import parse_settings
@@ -39,7 +39,8 @@ def set_(
     See docs/emulator.md.
     """
     given = parse_settings(settings, "KEY=VALUE", "a setting such as down.rate=5mbit")
-    done = change(name, given, replace=replace)
+    with naming(emulator="NAME"):
+        done = change(name, given, replace=replace)
     if json:
         print_json(asdict(done))
         return

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab._core import parse_value
 from aqmlab.cli import options
-from aqmlab.cli.common import command_line, print_json, say, settings_of_real_packets
+from aqmlab.cli.common import command_line, naming, print_json, say, settings_of_real_packets
 from aqmlab.cli.options import argument, flag, host_option, link_option, option
 from aqmlab.cli.watch import watching
 from aqmlab.emulator import emulate
@@ -139,7 +139,8 @@ def shell(
             _refuse({"profile": profile, **of_links}, problem)
             place = from_scenario(scenario, down or [], up or [], settings)
         run = partial(emulate, place, far=far, nat=nat)
-    with Reserved(out) as kept, output, view:
+    named = naming(far="--far", **{key: f"--{key.replace('_', '-')}" for key in OF_EMULATOR})
+    with Reserved(out) as kept, output, view, named:
         done = run(command or [], settings=emulator, **recorded.of_run(1, place.scenario))
     kept.keep(done, command_line())
     if json:

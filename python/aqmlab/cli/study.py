@@ -13,6 +13,7 @@ from aqmlab.cli.common import (
     default_folder,
     load_own,
     means,
+    naming,
     print_json,
     save_chart,
     show_study,
@@ -70,14 +71,15 @@ def study(
     load_own(with_)
     if tradeoff is not None:
         check_chart(tradeoff, "--tradeoff")
-    plan = Study(
-        file,
-        set=parse_settings(set_ or []),
-        seed=seed,
-        replications=replications,
-        only=parse_selection(only or []),
-        precision=precision,
-    )
+    with naming(precision="--precision", seed="--seed", replications="--replications"):
+        plan = Study(
+            file,
+            set=parse_settings(set_ or []),
+            seed=seed,
+            replications=replications,
+            only=parse_selection(only or []),
+            precision=precision,
+        )
     folder = out or default_folder(plan.name, only or [], r=replications, s=seed)
     if part is not None:
         if out is None:

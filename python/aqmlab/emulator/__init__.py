@@ -12,12 +12,12 @@ polars.
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aqmlab import _core
 from aqmlab.emulator.keep import NOTHING, Capture, Log, Recordings
+from aqmlab.scenario.settings import words_of
 
 if TYPE_CHECKING:
     from aqmlab.emulator.links import EmulatedPath
@@ -85,7 +85,7 @@ def emulate(
         shell_unless(command),
         down=path.down,
         up=path.up,
-        far=shlex.split(far),
+        far=words_of(far, "far"),
         nat=nat,
         environment=list(os.environ.items()),
         settings=dict(settings or {}),

@@ -63,7 +63,7 @@ def change(emulator: str | int, settings: Mapping[str, Any], *, replace: bool = 
     Raises `InputError` if there is no such emulator, or it refuses a key or a value, and
     `EmulationError` if it does not answer.
     """
-    found = named(emulator, key="NAME")
+    found = named(emulator, key="emulator")
     verb = "replace" if replace else "set"
     words = [word for key, value in settings.items() for word in (verb, key, _text(key, value))]
     answer = _ask(found, "".join(f"{word}\0" for word in words).encode())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,9 +129,12 @@ def link(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _chance(text: str, option: str) -> Any:
     """`1%`, or with netem's correlation `1% 25%` (with a comma where spaces part settings)."""
-    values = [_share(word, option) for word in _words(text)]
-    if len(values) > 2:
+    words = _words(text)
+    if len(words) > 2:
         raise input_error("expected a share and a correlation: 1% 25%", key=option, given=text)
+    values = [
+        _share(*each) for each in zip(words, (option, f"{option} (correlation)"), strict=False)
+    ]
     return values[0] if len(values) == 1 else {"chance": values[0], "correlation": values[1]}
 
 
@@ -144,7 +148,7 @@ def _jitter(text: str, option: str) -> dict[str, Any]:
         if key in table:
             problem = "expected a spread, a correlation and a distribution: 2ms 25% normal"
             raise input_error(problem, key=option, given=text)
-        table[key] = _share(word, option) if is_share else word
+        table[key] = _share(word, f"{option} (correlation)") if is_share else word
     return table
 
 
@@ -183,11 +187,11 @@ def _share(text: str, option: str) -> Any:
     """`1%` or `0.01` as a number."""
     if not text.endswith("%"):
         return parse_value(text)
-    try:
-        return float(text[:-1]) / 100
-    except ValueError:
-        problem = "expected a share such as 1% or 0.01"
-        raise input_error(problem, key=option, given=text) from None
+    with suppress(ValueError):
+        if 0 <= (percent := float(text[:-1])) <= 100:
+            return percent / 100
+    problem = "expected a share from 0% to 100%, such as 1% or 0.01"
+    raise input_error(problem, key=option, given=text)
 
 
 def _pairs(text: str, option: str) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +30,13 @@ from typing import Any
 from aqmlab import _core
 from aqmlab.emulator import shell_unless
 from aqmlab.errors import input_error, unknown
-from aqmlab.scenario.settings import check_keys, parse_toml, read_text
+from aqmlab.scenario.settings import (
+    check_form,
+    check_keys,
+    parse_toml,
+    read_text,
+    words_of,
+)
 
 HOST_KEYS = ("command",)
 ENDS = ("from", "to")
@@ -55,6 +60,8 @@ def load(file: Path, settings: Mapping[str, Any]) -> Topology:
     """
     name = str(file)
     table = parse_toml(read_text(file), name)
+    if "links" not in table:
+        check_form(table, "topology", name)
     given = table.pop("hosts", {})
     if not isinstance(given, Mapping):
         raise input_error("expected tables [hosts.NAME]", file=name, key="hosts", given=given)
@@ -71,7 +78,7 @@ def _command(entry: Any, host: str, file: str) -> list[str]:
     if not isinstance(text, str):
         key = f"hosts.{host}.command"
         raise input_error("expected a command line", file=file, key=key, given=text)
-    return shlex.split(text)
+    return words_of(text, f"hosts.{host}.command", file)
 
 
 def _scenario(table: Mapping[str, Any], file: Path, settings: Mapping[str, Any]) -> _core.Scenario:
@@ -117,7 +124,10 @@ def _of_nodes(
         raise input_error("expected at least two hosts: [hosts.NAME]", file=name, key="hosts")
     ends: dict[str, tuple[str, str]] = {}
     links: dict[str, Any] = {}
-    for link, given in dict(table.get("links", {})).items():
+    joined = table.get("links", {})
+    if not isinstance(joined, Mapping):
+        raise input_error("expected tables [links.NAME]", file=name, key="links", given=joined)
+    for link, given in joined.items():
         entry = dict(given) if isinstance(given, Mapping) else {}
         first, last = (entry.pop(key, None) for key in ENDS)
         if not isinstance(first, str) or not isinstance(last, str):
@@ -188,7 +198,7 @@ def run(
     for host, text in (commands or {}).items():
         if host not in words:
             raise unknown("host", host, topology.commands, key="--host")
-        words[host] = shlex.split(text)
+        words[host] = words_of(text, f"--host {host}")
     main = next(iter(words)) if at is None else at
     if main not in words:
         raise unknown("host", main, topology.commands, key="--at")

@@ -18,10 +18,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -33,6 +32,8 @@ from aqmlab.files import gunzip, read_bytes
 from aqmlab.results import RunResult, StudyResult, run_of
 from aqmlab.results.tables import PART
 from aqmlab.scenario.quantity import quantity
+from aqmlab.storage import Fill, replace
+from aqmlab.storage import content as bytes_of
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """Start of a simulation, for formats that need a date."""
@@ -55,18 +56,19 @@ def export(result: StudyResult, file: Path, *, table: str = "", run: int = 0) ->
     if suffix is None:
         problem = f"expected a file that ends in {', '.join(SUFFIXES)}"
         raise input_error(problem, key="FILE", given=str(file))
-    write: Callable[[], object]
     if suffix in WRITERS:
+        if table and table not in result.table_names:
+            raise unknown("table", table, result.table_names, key="--table")
         frame = result.table(table or "links")
         frame = _plain_text(frame) if suffix == ".csv" else frame
-        write = partial(getattr(frame, WRITERS[suffix]), file)
+        write: Fill = getattr(frame, WRITERS[suffix])
     else:
         one = run_of(result, run)
         content = flent(one, file.name) if suffix == FLENT else log(one, table or one.bottleneck)
-        write = partial(file.write_bytes, content)
+        write = bytes_of(content)
     with stored(file, "the file was not written"):
         file.parent.mkdir(parents=True, exist_ok=True)
-        write()
+        replace(file, write)
 
 
 def _plain_text(frame: pl.DataFrame) -> pl.DataFrame:

@@ -61,9 +61,11 @@ def link_cells(row: Mapping[str, Any]) -> Cells:
 def flow_cells(row: Mapping[str, Any]) -> Cells:
     """The cells of a flow."""
     size = row["size_bytes"]
+    # The application closes the connections of a page: no size is set, but they have an end.
+    without = "endless" if row.get("completion_s") is None else "–"
     return {
         "flow": (f"{row['group']}.{row['index']}", str),
-        "size": ("endless" if size is None else f"{size:,} B", str),
+        "size": (without if size is None else f"{size:,} B", str),
         "start": (row["start_s"], seconds),
         "time taken": (row.get("completion_s"), seconds),
         "goodput": (row["goodput_bps"], rate),

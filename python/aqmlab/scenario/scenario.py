@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from aqmlab import _core
-from aqmlab.errors import InputError, input_error
+from aqmlab.errors import InputError, input_error, renamed
 from aqmlab.scenario import parts
 from aqmlab.scenario.parts import Part, Workload
 from aqmlab.scenario.quantity import Duration
@@ -125,7 +125,10 @@ class Scenario(Part):
             Groups of flows: a number of endless downloads, a workload, or a `Flow` or its keys.
             They start at random times in the first second unless they have a `start`.
         """
-        half = Duration(rtt) / 2
+        try:
+            half = Duration(rtt) / 2
+        except InputError as error:
+            raise renamed(error, "rtt") from None
         groups = {}
         for name, each in flows.items():
             if isinstance(each, Part) and not isinstance(each, Workload):

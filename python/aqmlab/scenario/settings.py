@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Mapping
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from aqmlab._core import parse_value
 from aqmlab.errors import input_error, nearest, unknown
 from aqmlab.files import read_bytes
 
+T = TypeVar("T")
 PART = r"[\w \t\"'-]*+"
 MANY_PARTS = re.compile(rf"^[ \t]*+\[*+{PART}(?:\.{PART}){{64,}}+[]=]", re.MULTILINE)
 """A dotted key, or the name of a table, of more than 64 parts."""
 MOST_TEXT = 64 << 20
 """The most bytes of a scenario or study."""
+FORMS = {
+    "pack": ("check", {"slot", "contenders", "cases", "questions", "expect"}),
+    "topology": ("shell --topology", {"hosts"}),
+    "study": ("study", {"scenario", "axes"}),
+    "scenario": ("run", {"links", "flows"}),
+}
+"""Kinds of TOML files: the command that takes each, keys that distinguish it from those below."""
 EXAMPLE = "a setting such as queue.target=2ms"
 TO_BEGIN_WITH = "`aqmlab new scenario NAME`, `new study` and `new pack` write one to start from"
 
@@ -69,12 +78,36 @@ def parse_selection(pairs: Iterable[str]) -> dict[str, list[str]]:
     return selection
 
 
+def words_of(text: str, key: str, file: str | None = None) -> list[str]:
+    """The words of a command line. Raises `InputError` for an open quotation."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        problem = f"this is no command line: {str(error).lower()}"
+        raise input_error(problem, file=file, key=key, given=text) from None
+
+
 def path_of(source: object) -> Path:
     """The path of a file with a scenario or study. Raises `InputError` for another object."""
     if not isinstance(source, str | os.PathLike):
         problem = "expected a path, a mapping or a Scenario"
         raise input_error(problem, key="source", given=repr(source))
     return Path(source)
+
+
+def mapping_of(given: object, key: str) -> dict[Any, Any]:
+    """A copy of the mapping for this argument; empty for None. Raises `InputError`."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        problem = 'expected a mapping such as {"queue": "codel"}'
+        raise input_error(problem, key=key, given=repr(given))
+    return dict(given)
+
+
+def each_of(given: str | Iterable[T]) -> list[str | T]:
+    """The names in a sequence, or the one name that stands for a sequence of it."""
+    return [given] if isinstance(given, str) else list(given)
 
 
 def read_text(path: Path) -> str:
@@ -93,6 +126,8 @@ def read_text(path: Path) -> str:
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
         raise input_error(problem, file=str(path)) from None
+    except ValueError:  # a null character
+        raise input_error("this is no name of a file", file=ascii(str(path))) from None
 
 
 def parse_toml(text: str, file: str) -> dict[str, Any]:
@@ -111,8 +146,20 @@ def whole(value: Any, low: int, key: str, file: str | None = None, below: float 
     """A whole number of at least `low`. Raises `InputError` for anything else."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_whole or not low <= value < below:
-        raise input_error(f"expected a whole number from {low}", file=file, key=key, given=value)
+        most = f" to {below - 1}" if is_whole and value >= below else ""
+        problem = f"expected a whole number from {low}{most}"
+        raise input_error(problem, file=file, key=key, given=value)
     return int(value)
+
+
+def check_form(table: Mapping[str, Any], form: str, file: str) -> None:
+    """Refuses the file of another command, and names the command."""
+    for name, (command, keys) in FORMS.items():
+        if keys & table.keys():
+            if name != form:
+                hint = f"run it by `aqmlab {command} {file}`"
+                raise input_error(f"this is a {name}, not a {form}", file=file, hint=hint)
+            return
 
 
 def check_keys(table: Mapping[str, Any], known: Iterable[str], file: str, where: str = "") -> None:

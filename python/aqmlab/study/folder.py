@@ -58,6 +58,7 @@ from aqmlab.study.manifest import (
     ADVICE,
     MANIFEST,
     SCENARIOS,
+    found_manifest,
     other_origin,
     read_manifest,
     seals_of,
@@ -459,9 +460,7 @@ def open_results(path: Path) -> StudyResult:
     Raises `FolderError` if there are none, if they are not finished, or if a file is not what
     was written; a damaged table of metrics is left out, as it follows from the others.
     """
-    if not (path / MANIFEST).exists():
-        raise FolderError(f"{path}: there are no results of aqmlab here")
-    manifest = read_manifest(path)
+    manifest = found_manifest(path)
     if not manifest["complete"]:
         shard = shard_of(manifest)
         if not shard.whole:

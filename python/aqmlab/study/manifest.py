@@ -91,6 +91,13 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return dict(manifest)
 
 
+def found_manifest(path: Path) -> dict[str, Any]:
+    """The same; the `FolderError` for a folder without a manifest states that it has no results."""
+    if not (path / MANIFEST).exists():
+        raise FolderError(f"{path}: there are no results of aqmlab here")
+    return read_manifest(path)
+
+
 def _check(manifest: Mapping[str, Any]) -> None:
     """Raises an exception unless everything in a manifest is of the kind that others rely on. A
     right checksum does not say so: anybody can compute it."""

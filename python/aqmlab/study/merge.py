@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from aqmlab.errors import FolderError
 from aqmlab.metrics.samples import Whole
 from aqmlab.results import METRICS, Scenarios, StudyInfo, StudyResult
+from aqmlab.scenario.settings import each_of
 from aqmlab.storage import Damaged
 from aqmlab.study.chunks import Chunk, read_chunk, sealed_chunk
 from aqmlab.study.folder import CHUNKS, ResultsFolder, scenarios_of
 from aqmlab.study.manifest import (
-    MANIFEST,
     SCENARIOS,
+    found_manifest,
     other_origin,
-    read_manifest,
     seals_of,
     study_info,
 )
@@ -72,7 +72,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> StudyResult:
         If a part belongs to another study or build (the message names the difference), if runs are
         missing or in two parts, or if a file is damaged.
     """
-    parts = [_read(Path(each)) for each in folders]
+    parts = [_read(Path(each)) for each in each_of(folders)]
     if not parts:
         raise FolderError("there are no parts to merge")
     first = parts[0]
@@ -96,9 +96,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> StudyResult:
 
 
 def _read(path: Path) -> PartialFolder:
-    if not (path / MANIFEST).exists():
-        raise FolderError(f"{path}: there are no results of aqmlab here")
-    manifest = read_manifest(path)
+    manifest = found_manifest(path)
     try:
         chunks = tuple(_chunks(path, manifest))
     except Damaged as error:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from aqmlab._core import Files, Scenario
+from aqmlab._core import Files, InputError, Scenario
+from aqmlab.errors import renamed
+from aqmlab.numbers import count
 from aqmlab.study.sources import CLASS
 
 if TYPE_CHECKING:
@@ -68,6 +70,9 @@ class Points(Sequence[Point]):
     """Settings of every point, by dotted key."""
     files: Files = field(default_factory=Files)
     _built: dict[int, Point] = field(default_factory=dict, init=False)
+
+    def __repr__(self) -> str:
+        return f"<Points: {count(len(self), 'point')}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = (self.base, self.file, self.folders, self.axes, self.settings)
@@ -142,17 +147,21 @@ class Points(Sequence[Point]):
                 overrides.pop(key, None)
                 overrides[key] = value
         labels = self.labels(index)
-        place = self.file
-        if labels:
-            place += " at " + ", ".join(f"{name}={label}" for name, label in labels.items())
-        scenario = Scenario(
-            self.base,
-            file=place,
-            overrides=overrides,
-            settings=self.settings,
-            folders=self.folders,
-            files=self.files,
-        )
+        point = ", ".join(f"{name}={label}" for name, label in labels.items())
+        at_point = f" at {point}" if labels else ""
+        try:
+            scenario = Scenario(
+                self.base,
+                file=f"{self.file}{at_point}",
+                overrides=overrides,
+                settings=self.settings,
+                folders=self.folders,
+                files=self.files,
+            )
+        except InputError as error:
+            if error.file != "--set":
+                raise
+            raise renamed(error, error.key, f"--set{at_point}") from None
         return Point(index, labels, scenario)
 
 

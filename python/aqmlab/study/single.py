@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from collections.abc import Mapping, Sequence
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -12,11 +14,22 @@ from aqmlab import scenario as typed
 from aqmlab._core import Scenario
 from aqmlab.errors import StorageError, input_error, unknown
 from aqmlab.scenario.parts import plain
-from aqmlab.scenario.settings import parse_toml, path_of, read_text, whole
+from aqmlab.scenario.settings import (
+    check_form,
+    each_of,
+    mapping_of,
+    parse_toml,
+    path_of,
+    read_text,
+    whole,
+)
 from aqmlab.study.runner import Record, finished
 
 if TYPE_CHECKING:
     from aqmlab.results import RunResult
+
+NO_SCENARIO = re.compile(r"^\s*\[*\s*(?:scenario|axes|hosts)\b", re.MULTILINE)
+"""A key or table that scenarios lack."""
 
 
 def run(
@@ -76,13 +89,14 @@ def run(
     >>> result = aqmlab.run("scenario.toml", set={"queue": "codel"}, seed=7)
     >>> result.links.select("link", "sojourn_p95_s")
     """
-    overrides = dict(set or {})
+    overrides = mapping_of(set, "set")
     if seed is not None:
-        overrides["seed"] = seed
+        overrides["seed"] = whole(seed, 0, "seed")
     if isinstance(record, str):
         overrides["record.level"] = record
     elif record is not None:
-        overrides |= {f"record.{key}": value for key, value in plain(record).items()}
+        keys = mapping_of(plain(record), "record")
+        overrides |= {f"record.{key}": value for key, value in keys.items()}
     number = whole(replication, 0, "replication")
     scenario = load(source, overrides)
     return run_scenario(scenario, number, recording(scenario, pcap, pcap_links, qlog))
@@ -126,25 +140,25 @@ def recording(
 ) -> Record | None:
     """Files to record during a run, checked; None without any."""
     names = list(scenario.table["links"])
-    pcap_links = [pcap_links] if isinstance(pcap_links, str) else pcap_links
+    pcap_links = each_of(pcap_links)
     if pcap_links and pcap is None:
-        raise input_error("needs --pcap FILE", key="--pcap-link", given=pcap_links[0])
+        raise input_error("needs a capture (pcap)", key="pcap_links", given=pcap_links[0])
     for name in pcap_links:
         if name not in names:
-            raise unknown("link", name, names, key="--pcap-link")
+            raise unknown("link", name, names, key="pcap_links")
     kinds = set(map(_kind, scenario.table.get("flows", {}).values()))
     if qlog is not None and not kinds & {"tcp", "quic"}:
-        problem = "no flow is TCP or QUIC, and only these are logged; --pcap captures all packets"
-        raise input_error(problem, key="--qlog", given=str(qlog))
+        problem = "no flow is TCP or QUIC, and only these are logged; a capture has all packets"
+        raise input_error(problem, key="qlog", given=str(qlog))
     if qlog is not None and "quic" in kinds and Path(qlog).exists() and not Path(qlog).is_file():
         problem = "expected a file: QUIC stacks write logs beside it, with names that begin like it"
-        raise input_error(problem, key="--qlog", given=str(qlog))
+        raise input_error(problem, key="qlog", given=str(qlog))
     if pcap is None and qlog is None:
         return None
     return {
-        "pcap": None if pcap is None else str(pcap),
+        "pcap": None if pcap is None else fspath(pcap),
         "pcap_links": [names.index(name) for name in pcap_links],
-        "qlog": None if qlog is None or "tcp" not in kinds else str(qlog),
+        "qlog": None if qlog is None or "tcp" not in kinds else fspath(qlog),
         "connections": (f"{Path(qlog).with_suffix('')}-", Path(qlog).suffix)
         if qlog is not None and "quic" in kinds
         else None,
@@ -180,9 +194,6 @@ def load(
         return Scenario(plain(source), overrides=own, settings=given)
     path = path_of(source)
     text = read_text(path)
-    if "[scenario]" in text or "[[axes]]" in text:
-        table = parse_toml(text, str(path))
-        if "scenario" in table or "axes" in table:
-            hint = f"run it by `aqmlab study {path}`"
-            raise input_error("this is a study, not a scenario", file=str(path), hint=hint)
+    if NO_SCENARIO.search(text):
+        check_form(parse_toml(text, str(path)), "scenario", str(path))
     return Scenario(text, file=str(path), overrides=own, settings=given, folders=[str(path.parent)])

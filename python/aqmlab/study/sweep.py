@@ -25,7 +25,15 @@ from aqmlab.metrics import find
 from aqmlab.numbers import count
 from aqmlab.scenario.parts import Part, plain
 from aqmlab.scenario.scenario import Scenario
-from aqmlab.scenario.settings import check_keys, parse_toml, path_of, read_text, whole
+from aqmlab.scenario.settings import (
+    check_form,
+    check_keys,
+    mapping_of,
+    parse_toml,
+    path_of,
+    read_text,
+    whole,
+)
 from aqmlab.study.points import Axis, AxisValue, Points
 from aqmlab.study.precision import KEY, Precision
 from aqmlab.study.sources import SCENARIO, STUDY, Source, Sources
@@ -121,8 +129,8 @@ class Study:
         self._check(table)
         self.name: str = self._text(table, "name", Path(self.file).stem.strip("<>"))
         self.title: str = self._text(table, "title", self.name)
-        axes = tuple(_axes(table.get("axes", []), add or {}, self.file))
-        self.axes: tuple[Axis, ...] = _kept(axes, only or {}, self.file)
+        axes = tuple(_axes(table.get("axes", []), mapping_of(add, "add"), self.file))
+        self.axes: tuple[Axis, ...] = _kept(axes, mapping_of(only, "only"), self.file)
         own = whole(table.get("replications", 1), 1, "replications", self.file)
         self.replications: int = (
             own if replications is None else whole(replications, 1, "replications")
@@ -138,7 +146,7 @@ class Study:
         elif isinstance(table["scenario"], Scenario):
             folders = [*table["scenario"].folders, *folders]
         chosen = seed if seed is not None else table.get("seed")
-        settings = self._checked_settings(set or {})
+        settings = self._checked_settings(mapping_of(set, "set"))
         if chosen is not None:
             file = None if seed is not None else self.file
             settings = {"seed": whole(chosen, 0, "seed", file), **settings}
@@ -309,9 +317,7 @@ class Study:
         return execute_shard(self, Path(out), shard, Backend(threads, executor, progress))
 
     def _check(self, table: Mapping[str, Any]) -> None:
-        if "scenario" not in table and {"links", "flows"} & table.keys():
-            hint = f"run it by `aqmlab run {self.file}`; docs/studies.md describes studies"
-            raise input_error("this is a scenario, not a study", file=self.file, hint=hint)
+        check_form(table, "study", self.file)
         check_keys(table, KEYS, self.file)
         if "scenario" not in table:
             hint = 'a file, as in scenario = "scenario.toml", or a table [scenario]'
@@ -320,7 +326,7 @@ class Study:
     def _precision(self, table: Mapping[str, Any], given: Any) -> Precision | None:
         found = Precision.parse(table[KEY], self.file) if KEY in table else None
         if given is not None:
-            found = Precision.parse(given, key="--precision", own=found)
+            found = Precision.parse(given, key="precision", own=found)
         if found is not None:
             find(found.metric)
         return found

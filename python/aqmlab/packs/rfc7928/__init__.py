@@ -24,6 +24,7 @@ from aqmlab.packs.rfc7928.dumbbell import class_of
 from aqmlab.packs.rfc7928.environment import Contender, Environment
 from aqmlab.packs.rfc7928.metrics import METRICS
 from aqmlab.packs.rfc7928.questions import sections
+from aqmlab.scenario.settings import each_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -119,7 +120,7 @@ def plan_of(
     Raises `InputError` if an argument is invalid.
     """
     everyone = [Contender.of(discipline, settings)]
-    for other in [BASELINE, *against]:
+    for other in [BASELINE, *each_of(against)]:
         contender = Contender.of(other, given_as="against")
         if contender.name not in [each.name for each in everyone]:
             everyone.append(contender)

@@ -15,6 +15,7 @@ from aqmlab.packs.rfc7928 import figures as drawn
 from aqmlab.packs.rfc7928.dumbbell import Bench, Made
 from aqmlab.packs.rfc7928.environment import Contender, Environment
 from aqmlab.packs.rfc7928.metrics import read
+from aqmlab.scenario.settings import each_of
 
 Judge = Callable[[Beside], Outcome]
 MUST, SHOULD, MAY = "must be considered", "should be discussed", "may be considered"
@@ -167,6 +168,7 @@ def sections(wanted: Sequence[str] = ()) -> list[RfcSection]:
 
     Raises `InputError` for an unknown number.
     """
+    wanted = each_of(wanted)
     for number in wanted:
         if not any(_within(each.number, number) for each in SECTIONS):
             raise unknown("section", number, [each.number for each in SECTIONS], key="only")

@@ -20,6 +20,7 @@ from aqmlab.errors import InputError, renamed, unknown
 from aqmlab.packs.rfc9743 import alone, mixed, special
 from aqmlab.packs.rfc9743.scene import STANDARD, ControlSetup
 from aqmlab.scenario.quic import quic_endpoint
+from aqmlab.scenario.settings import each_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -94,7 +95,7 @@ def criteria(wanted: Sequence[str] = ()) -> list[Question]:
 
     Raises `InputError` for an id that is none.
     """
-    names = [*GROUPS, *(each.id for each in CRITERIA)]
+    names, wanted = [*GROUPS, *(each.id for each in CRITERIA)], each_of(wanted)
     for name in wanted:
         if name not in names:
             raise unknown("criterion", name, names, key="only")

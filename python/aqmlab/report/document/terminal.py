@@ -83,7 +83,8 @@ def table(of: Table, screen: Console) -> Grid:
     for column in of.columns:
         side = "left" if column.label or column.prose else "right"
         style = "bold green" if column.chosen else None
-        found.add_column(column.heading, justify=side, style=style)  # type: ignore[arg-type]
+        # A number without its last digits is another number.
+        found.add_column(column.heading, justify=side, style=style, overflow="fold")  # type: ignore[arg-type]
     for row in of.rows:
         cells = zip(of.columns, row, strict=True)
         found.add_row(*(_cell(column, cell) for column, cell in cells))
