@@ -1,12 +1,12 @@
 //! ACK processing of the Linux sender (`tcp_ack`, `tcp_clean_rtx_queue`).
 
-use aqmlab_core::Time;
+use aqmlab_core::{Span, Time};
 
 use super::LinuxSender;
 use super::control::{Algorithm, Event};
 use super::state::{INFINITE, REORDERING, Rate};
 use crate::connection::ConnState;
-use crate::segment::Ack;
+use crate::segment::{Ack, is_outdated};
 
 /// Properties of an acknowledgement.
 pub(super) mod flag {
@@ -58,6 +58,9 @@ impl LinuxSender {
     /// An acknowledgement arrives.
     #[inline]
     pub fn on_ack(&mut self, now: Time, ack: &Ack) {
+        if self.refuses(ack) {
+            return;
+        }
         self.conn.take_timestamps(ack);
         if ack.syn {
             self.on_syn_ack(now, ack);
@@ -71,6 +74,19 @@ impl LinuxSender {
         self.take(ack);
         self.push();
         self.wake_writer();
+    }
+
+    /// PAWS (`tcp_paws_discard`, `tcp_disordered_ack`): one that a later one has overtaken counts if
+    /// it is a duplicate of the last number, does not change the window and is not older than 1.2
+    /// timeouts.
+    #[inline]
+    fn refuses(&self, ack: &Ack) -> bool {
+        let Some(times) = ack.timestamps else { return false };
+        let (recent, state) = (self.conn.echo, &self.state);
+        is_outdated(true, recent, times.value)
+            && (ack.ack + 1 != state.una
+                || !(1..=state.window).contains(&ack.window)
+                || recent - times.value > Span::from_micros(1200) * state.rto)
     }
 
     fn on_syn_ack(&mut self, now: Time, ack: &Ack) {
@@ -296,5 +312,45 @@ impl LinuxSender {
     /// The state machine hears of an event.
     pub(super) fn tell(&mut self, event: Event) {
         self.control.event(&mut self.state, event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::params::{Profile, TcpParams};
+    use crate::segment::{Ack, Timestamps};
+    use crate::testing::at;
+    use crate::{SackBlocks, Sender};
+
+    /// tcp_disordered_ack: of those that a later one has overtaken, only duplicates count.
+    #[test]
+    fn paws_refuses_acknowledgements_that_came_late() {
+        let params = TcpParams::of_profile(Profile::Linux6).unwrap();
+        let segments = |number: u64| number * params.mss.get();
+        let mut sender = Sender::new(&params, Some(segments(10)), 1);
+        sender.open(at(0));
+        sender.poll(at(0));
+        let mut arrive = |millis, syn, number, sent, block: Option<(u64, u64)>| {
+            let mut sack = SackBlocks::default();
+            block.into_iter().for_each(|(from, to)| sack.push(segments(from), segments(to)));
+            let timestamps = Some(Timestamps { value: at(sent), echo: at(0) });
+            let ack = segments(number);
+            sender.on_ack(
+                at(millis),
+                &Ack { ack, syn, window: 65_535, sack, timestamps, ..Ack::default() },
+            );
+            while sender.poll(at(millis)).is_some() {}
+            (
+                sender.stats().bytes_acked / params.mss.get(),
+                sender.bytes_in_flight() / params.mss.get(),
+            )
+        };
+        assert_eq!(arrive(100, true, 0, 50, None), (0, 10));
+        assert_eq!(arrive(200, false, 2, 150, None), (2, 8));
+        // Sent before that one: as late as a millisecond, or more.
+        assert_eq!(arrive(201, false, 3, 149, None), (3, 7));
+        assert_eq!(arrive(202, false, 4, 148, None), (3, 7));
+        assert_eq!(arrive(202, false, 1, 148, Some((4, 5))), (3, 7));
+        assert_eq!(arrive(202, false, 3, 148, Some((5, 6))), (3, 6));
     }
 }
