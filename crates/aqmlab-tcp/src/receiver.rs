@@ -213,23 +213,25 @@ impl Receiver {
     /// `tcp_send_dupack`).
     #[cold]
     fn refuse(&mut self, segment: &DataSegment) {
-        let end = segment.end().min(self.next);
-        let is_duplicate = segment.seq < end;
-        self.duplicates += u64::from(is_duplicate && end == segment.end());
-        if is_duplicate {
-            self.duplicate = Some((segment.seq, end));
-        }
+        self.duplicates += u64::from(segment.end() <= self.next);
+        self.duplicate = self.arrived_part(segment);
         if let Some(linux) = &mut self.linux {
-            linux.on_refused(is_duplicate);
+            linux.on_refused(self.duplicate.is_some());
         }
         self.due = true;
     }
 
+    /// The part of a segment that had arrived in order.
+    fn arrived_part(&self, segment: &DataSegment) -> Option<(u64, u64)> {
+        let end = segment.end().min(self.next);
+        (segment.seq < end).then_some((segment.seq, end))
+    }
+
     /// The same, with Linux's rules of when to acknowledge.
     fn on_segment_linux(&mut self, now: Time, segment: &DataSegment) {
+        self.duplicate = self.arrived_part(segment);
         let due = if segment.end() <= self.next {
             self.duplicates += 1;
-            self.duplicate = (segment.len > 0).then_some((segment.seq, segment.end()));
             if let Some(linux) = &mut self.linux {
                 linux.on_duplicate();
             }

@@ -4,7 +4,7 @@ use aqmlab_core::{Span, Time};
 
 use super::LinuxSender;
 use super::control::{Algorithm, Event};
-use super::state::{INFINITE, REORDERING, Rate};
+use super::state::{REORDERING, Rate};
 use crate::connection::ConnState;
 use crate::segment::{Ack, is_outdated};
 
@@ -118,6 +118,11 @@ impl LinuxSender {
             state.rack.sent = state.flight_began;
             state.rack.end = 1;
             self.backoff = 0;
+        } else {
+            // tcp_init_metrics: TCP_TIMEOUT_FALLBACK.
+            state.rto = 3000;
+            let micros = 1000 * state.rto;
+            (state.mdev, state.mdev_max, state.rttvar) = (micros, micros, micros);
         }
         // tcp_init_transfer: one segment if the SYN was sent three times.
         state.cwnd = if self.conn.syn_repeats > 1 { 1 } else { state.initial_window };
@@ -131,16 +136,6 @@ impl LinuxSender {
         self.has_written = self.state.written > 1;
         if self.has_written && self.conn.is_finite() {
             self.check_app_limited_of_first();
-        }
-    }
-
-    /// A SYN was lost: the threshold falls as at any timeout.
-    pub(super) fn on_syn_timeout(&mut self) {
-        if self.state.ssthresh == INFINITE {
-            self.state.ssthresh = match self.control.as_external() {
-                Some(_) => (self.state.cwnd >> 1).max(2),
-                None => self.control.ssthresh(&mut self.state),
-            };
         }
     }
 
@@ -317,10 +312,41 @@ impl LinuxSender {
 
 #[cfg(test)]
 mod tests {
+    use aqmlab_core::Span;
+
     use crate::params::{Profile, TcpParams};
     use crate::segment::{Ack, Timestamps};
-    use crate::testing::at;
+    use crate::testing::{RTT, at};
     use crate::{SackBlocks, Sender};
+
+    /// tcp_retransmit_timer (`tcp_syn_linear_timeouts`): seconds between the SYNs. tcp_init_metrics
+    /// restores the threshold that the timeouts have reduced.
+    #[test]
+    fn lost_syns_leave_no_threshold() {
+        for (profile, gaps) in
+            [(Profile::Linux6, [1, 1, 1, 1, 1, 2]), (Profile::Linux61, [1, 2, 4, 8, 16, 32])]
+        {
+            let params = TcpParams::of_profile(profile).unwrap();
+            let mut sender = Sender::new(&params, Some(100_000), 1);
+            sender.open(at(0));
+            let mut last = at(0);
+            let seen = gaps.map(|_| {
+                assert!(sender.poll(last).is_some_and(|segment| segment.syn));
+                let next = sender.next_timeout().unwrap();
+                sender.on_timeout(next);
+                (next - std::mem::replace(&mut last, next)).as_secs_f64().floor() as u64
+            });
+            assert_eq!(seen, gaps);
+            let mut sender = Sender::new(&params, Some(100_000), 1);
+            sender.open(at(0));
+            let syn = sender.next_timeout().unwrap();
+            sender.on_timeout(syn);
+            sender.on_ack(syn + RTT, &Ack { syn: true, window: 65_535, ..Ack::default() });
+            assert_eq!(sender.cwnd(), 10 * params.mss.get());
+            assert!(sender.ssthresh() > 1 << 60);
+            assert_eq!(sender.rto(), Span::from_secs(3), "no sample without timestamps");
+        }
+    }
 
     /// tcp_disordered_ack: of those that a later one has overtaken, only duplicates count.
     #[test]

@@ -163,3 +163,14 @@ fn linux_acknowledges_cwr_at_once() {
         }
     }
 }
+
+/// tcp_data_queue: of a retransmission that takes in the next segment, which had not arrived.
+#[test]
+fn linux_reports_the_part_that_had_arrived() {
+    let (mut receiver, next) = linux(EcnMode::Off);
+    let both = DataSegment { len: 2000, ..segment(next - 1) };
+    receiver.on_segment(at(41), &both);
+    receiver.on_timeout(receiver.next_timeout().expect("it waits for more"));
+    let sack = receiver.poll(at(90)).unwrap().sack;
+    assert_eq!(sack.as_slice(), [((next - 1) * 1460, next * 1460)]);
+}
