@@ -138,7 +138,7 @@ OF_LINUX = (
     "pie limit 100 target 20ms tupdate 30ms alpha 3 beta 10 ecn bytemode dq_rate_estimator",
     "fq_pie flows 64 quantum 300 ecn ecn_prob 20 bytemode",
     "sfq limit 300 perturb 10 quantum 3000 divisor 2048 flows 200 depth 50 headdrop",
-    "red limit 400000 min 30000 max 90000 avpkt 1000 burst 55 ecn harddrop adaptive",
+    "red limit 400000 min 30000 max 90000 avpkt 1000 burst 55 ecn harddrop nodrop adaptive",
     "red limit 400000 min 30000 max 90000 avpkt 1000 probability 0.1 bandwidth 5mbit wlog=7",
     "choke limit 500 min 20 max 60 burst 40 ecn",
     "sfb rehash 30000 db 5000 max 30 target 25 increment 0.01 penalty_rate 20 penalty_burst 30",

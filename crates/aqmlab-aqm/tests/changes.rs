@@ -155,7 +155,7 @@ proptest! {
 }
 
 /// Effects of the start that a change cannot repeat: the first timer, the first allowance, the
-/// initial tokens, the estimate of the bandwidth, and random numbers drawn by the change.
+/// initial tokens, SFQ's slots, the estimate of the bandwidth, and random numbers drawn by the change.
 fn begins_differently(case: &Case) -> bool {
     let estimates = case.before.contains("autorate_ingress=");
     (estimates && case.key == "bandwidth")
@@ -163,7 +163,7 @@ fn begins_differently(case: &Case) -> bool {
             (case.name(), case.key),
             (_, "tupdate" | "max_burst" | "traffic_burst" | "sustained_rate" | "frequency")
                 | ("dualpi2", "target" | "rtt_max")
-                | ("sfq", "perturb")
+                | ("sfq", "flows" | "perturb")
                 | ("sfb", _)
         )
         || (case.name() == "sfq" && restarts(&case.before))

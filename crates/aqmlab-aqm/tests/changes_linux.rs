@@ -195,6 +195,18 @@ fn sfq_takes_from_the_longest() {
     assert_eq!(queue.queue.next_wakeup(), Some(ms(1700)));
 }
 
+/// sfq_alloc: a queue has the slots for buckets in use that its first limit allowed.
+#[test]
+fn sfq_keeps_its_slots() {
+    for (limit, later, sent) in [("4p", "10p", vec![0, 1, 2, 3]), ("10p", "4p", vec![2, 3, 4, 5])] {
+        let mut queue = Changing::new(&format!("sfq limit={limit}"));
+        queue.offer([1, 2, 3, 4], Ecn::NotEct, Time::ZERO);
+        assert_eq!(queue.set("limit", later, ms(1)).0, []);
+        queue.offer([5, 6], Ecn::NotEct, ms(1));
+        assert_eq!(queue.drain(ms(1)), sent, "{limit}");
+    }
+}
+
 /// dualpi2_change: the classic queue loses its head first; the credit restarts only if the shares
 /// change (dualpi2_calculate_c_protection).
 #[test]
@@ -340,6 +352,19 @@ fn cake_keeps_the_rate_that_it_measured() {
     assert!(queue.queue.dequeue(ms(11_000)).is_none());
     let fast = queue.queue.next_wakeup().unwrap() - ms(11_000);
     assert!(fast < Span::from_micros(200), "{fast}");
+}
+
+/// The estimate is kept while it is not used: it began with the first bandwidth (cake_init).
+#[test]
+fn cake_measures_from_its_first_rate() {
+    let mut queue = Changing::new("cake bandwidth=8mbit");
+    queue.set("bandwidth", "80mbit", ms(1));
+    queue.set("autorate_ingress", "true", ms(1));
+    queue.offer([0; 2], Ecn::NotEct, ms(2000));
+    assert_eq!(queue.drain(ms(2000)), [0]);
+    // 15/16 of 255/256 of 8 Mbit/s.
+    let wait = (queue.queue.next_wakeup().unwrap() - ms(2000)).as_nanos() / 1000;
+    assert!((1_500..1_700).contains(&wait), "{wait} us");
 }
 
 /// ns-2 and ns-3 keep the state when an attribute is set, and so do these: what has adapted itself

@@ -17,7 +17,7 @@ use crate::params::{EcnMode, Stack, TcpParams};
 pub use crate::rcvbuf_autotune::PacketMemory;
 use crate::rcvbuf_autotune::{Held, RightSizing, Room};
 use crate::reassembly::Reassembly;
-use crate::segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
+use crate::segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps, is_outdated};
 
 /// The first byte that is missing, and when something arrived beyond it first and last.
 #[derive(Clone, Copy, Debug)]
@@ -166,6 +166,10 @@ impl Receiver {
             }
             return;
         }
+        if self.linux.is_some() && is_outdated(self.timestamps, self.recent, segment.sent_at) {
+            self.refuse(segment);
+            return;
+        }
         if self.ecn != EcnMode::Off {
             self.take_mark(now, segment);
         }
@@ -205,11 +209,29 @@ impl Receiver {
         }
     }
 
+    /// Drops a segment that PAWS rejects; an acknowledgement reports what had arrived before (Linux,
+    /// `tcp_send_dupack`).
+    #[cold]
+    fn refuse(&mut self, segment: &DataSegment) {
+        self.duplicates += u64::from(segment.end() <= self.next);
+        self.duplicate = self.arrived_part(segment);
+        if let Some(linux) = &mut self.linux {
+            linux.on_refused(self.duplicate.is_some());
+        }
+        self.due = true;
+    }
+
+    /// The part of a segment that had arrived in order.
+    fn arrived_part(&self, segment: &DataSegment) -> Option<(u64, u64)> {
+        let end = segment.end().min(self.next);
+        (segment.seq < end).then_some((segment.seq, end))
+    }
+
     /// The same, with Linux's rules of when to acknowledge.
     fn on_segment_linux(&mut self, now: Time, segment: &DataSegment) {
+        self.duplicate = self.arrived_part(segment);
         let due = if segment.end() <= self.next {
             self.duplicates += 1;
-            self.duplicate = (segment.len > 0).then_some((segment.seq, segment.end()));
             if let Some(linux) = &mut self.linux {
                 linux.on_duplicate();
             }
@@ -249,6 +271,7 @@ impl Receiver {
             had_gap,
             has_gap: !self.beyond.is_empty(),
             grew,
+            due: self.due,
         };
         let open = Room { is_open: true, is_tight: false };
         let room = || sizing.as_ref().map_or(open, |sizing| sizing.room_for_last(held));
@@ -277,7 +300,7 @@ impl Receiver {
         let sizing = self.sizing.as_mut().filter(|_| self.sack);
         let grew = sizing.is_some_and(|sizing| sizing.on_data(now, segment, self.next, held));
         let linux = self.linux.as_mut().filter(|_| !leaves)?;
-        Some(linux.on_gap(now, self.next, grew))
+        Some(linux.on_gap(now, self.next, grew, self.due))
     }
 
     /// Changes the mode of ECN.
@@ -301,8 +324,12 @@ impl Receiver {
                 self.due |= segment.cwr && self.linux.is_some();
                 self.ece |= marked && counts;
             }
-            EcnMode::Dctcp if counts => self.take_dctcp_mark(now, marked),
-            EcnMode::Dctcp => {}
+            EcnMode::Dctcp => {
+                self.due |= segment.cwr && self.linux.is_some();
+                if counts {
+                    self.take_dctcp_mark(now, marked);
+                }
+            }
             // RFC 9768, sections 3.2.1 and 3.2.2.5.1.
             EcnMode::Accurate => {
                 if marked {

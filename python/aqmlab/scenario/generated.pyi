@@ -68,6 +68,7 @@ class RedLinux(QueueDiscipline):
     bandwidth: RateLike | None = None
     ecn: bool | None = None
     harddrop: bool | None = None
+    nodrop: bool | None = None
     adaptive: bool | None = None
 
 class CoDel(QueueDiscipline):

@@ -20,7 +20,7 @@
 //! 2. The idle table is made for the link's rate if no bandwidth is given;
 //!    tc then takes 10 Mbit/s.
 //! 3. A limit in packets counts packets. Thresholds are in bytes.
-//! 4. No `nodrop`: packets that are not ECN-capable are always dropped.
+//! 4. `nodrop` without `ecn`, which Linux refuses, has no effect.
 //!
 //! In common with Linux: a change of any parameter drops all packets in the queue and restarts the
 //! average, because it replaces the FIFO inside. The average of an idle queue decays 15.625 times
@@ -70,6 +70,8 @@ params! {
         ecn: bool = false, source "tc-red(8), ecn";
         /// Drops ECN-capable packets above the upper threshold instead of marking them.
         harddrop: bool = false, source "tc-red(8), harddrop";
+        /// With `ecn`, packets that are not ECN-capable pass where others are marked.
+        nodrop: bool = false, source "tc-red(8), nodrop";
         /// Adapts max_p to the average queue.
         adaptive: bool = false, source "tc-red(8), adaptive; Floyd, Gummadi and Shenker 2001";
     } words TC
@@ -91,9 +93,9 @@ const TC: &[Dialect] = &[Dialect {
         Word::value("bandwidth", "bandwidth", Form::Rate),
         Word::set("ecn", "ecn", "true"),
         Word::set("harddrop", "harddrop", "true"),
+        Word::set("nodrop", "nodrop", "true"),
         Word::set("adaptive", "adaptive", "true"),
         Word::set("adaptative", "adaptive", "true"),
-        Word::refused("nodrop", false, "packets that are not ECN-capable are always dropped"),
         Word::refused("qevent", true, "there are no filters"),
     ]],
     finish: Some(derive),
@@ -380,6 +382,7 @@ pub(crate) struct RedLinux {
     decision: LinuxDecision,
     ecn: bool,
     harddrop: bool,
+    nodrop: bool,
     next_adaption: Option<Time>,
 }
 
@@ -392,6 +395,7 @@ impl Aqm for RedLinux {
             decision: LinuxDecision::new(params, env),
             ecn: params.ecn,
             harddrop: params.harddrop,
+            nodrop: params.nodrop,
             next_adaption: params.adaptive.then_some(Time::ZERO + ADAPT_INTERVAL),
         };
         OneQueue::new(QueueLimit::new(params.limit, None, env), red)
@@ -419,7 +423,8 @@ impl Aqm for RedLinux {
             LinuxFate::Early => Some((Reason::RedEarly, self.ecn)),
             LinuxFate::Forced => Some((Reason::RedForced, self.ecn && !self.harddrop)),
         };
-        if let Some((reason, may_mark)) = signal {
+        let passes = |may_mark| may_mark && self.nodrop && !packet.ecn().is_capable();
+        if let Some((reason, may_mark)) = signal.filter(|&(_, may_mark)| !passes(may_mark)) {
             let Some(marked) = cx.signal(packet, may_mark, reason) else { return };
             packet = marked;
         }
@@ -465,7 +470,8 @@ impl Aqm for RedLinux {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::env;
+    use crate::testing::{drain, env, fill, queue};
+    use aqmlab_core::Ecn;
 
     #[test]
     fn a_probability_of_one_overflows_in_tc() {
@@ -476,5 +482,21 @@ mod tests {
         assert_eq!(max_p(0.5), ONE / 2);
         // 60000 bytes, Plog 16.
         assert_eq!(max_p(1.0), 60_000 * 65_535);
+    }
+
+    #[test]
+    fn what_cannot_be_marked_passes_with_nodrop() {
+        let sent = |nodrop, harddrop, ecn, codepoint| {
+            let (min_threshold, max_threshold) = (Limit::Bytes(Bytes::new(1)), Limit::Bytes(Bytes::new(2)));
+            let red = RedLinuxParams { min_threshold, max_threshold, wlog: 1, nodrop, harddrop, ecn, ..RedLinuxParams::default() };
+            let mut queue = queue(&red);
+            fill(&mut queue, 20, codepoint);
+            drain(&mut queue).len()
+        };
+        assert_eq!(sent(true, false, true, Ecn::NotEct), 20);
+        assert_eq!(sent(true, false, true, Ecn::Ect0), 20);
+        for (nodrop, harddrop, ecn) in [(false, false, true), (true, true, true), (true, false, false)] {
+            assert!(sent(nodrop, harddrop, ecn, Ecn::NotEct) < 3);
+        }
     }
 }

@@ -147,10 +147,10 @@ impl Discipline for SfqParams {
     }
 
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        // Linux, sfq_change: packets beyond the limit are dropped from the longest bucket; a hash
-        // with `perturb` changes now.
+        // Linux, sfq_change: packets beyond the limit are dropped from the longest bucket; the slots
+        // of buckets in use are those of the start; a hash with `perturb` changes now.
         let queue = queue.machine::<Sfq>();
-        queue.bounds = Bounds::new(self, env);
+        queue.bounds = Bounds { active: queue.bounds.active, ..Bounds::new(self, env) };
         queue.headdrop = self.headdrop;
         queue.quantum = self.quantum(env);
         while queue.is_over_limit() {

@@ -13,6 +13,8 @@ use super::{Case, Event};
 /// Acknowledgements may leave so much earlier or later: the path is known to some packets' times.
 const TOLERANCE: u64 = 150_000;
 const MILLI: u64 = 1_000_000;
+/// Bytes of a SYN's options beside timestamps.
+const SYN_OPTIONS: u32 = 8;
 /// The clock of the replay at the SYN: times of a receiver are not zero.
 const BEGIN: u64 = 1_000 * MILLI;
 
@@ -51,9 +53,10 @@ pub fn compare(case: &Case) -> Result<AckComparison> {
     let lost = &case.path.acks_lost;
     let arrives = |(number, _): &(u64, _)| lost.binary_search(number).is_err();
     let ours: Vec<_> = (0..).zip(ours).filter(arrives).map(|(_, ack)| ack).collect();
-    let mut comparison = AckComparison::default();
+    let (mut comparison, mut end) = (AckComparison::default(), Time::ZERO);
     for (place, seen) in seen.enumerate() {
         comparison.acks += 1;
+        end = clock.at(seen.at) + Span::from_nanos(TOLERANCE);
         let Some((at, ack)) = ours.get(place) else { continue };
         let apart = (at.as_nanos() + case.path.return_delay.as_nanos())
             .abs_diff(clock.at(seen.at).as_nanos());
@@ -65,7 +68,9 @@ pub fn compare(case: &Case) -> Result<AckComparison> {
             comparison.windows_equal += u64::from(ack.window == seen.ack.window);
         }
     }
-    comparison.excess = ours.len() as i64 - comparison.acks as i64;
+    // The recording ends once all data is acknowledged.
+    let recorded = ours.iter().filter(|(at, _)| *at + case.path.return_delay <= end).count();
+    comparison.excess = recorded as i64 - comparison.acks as i64;
     Ok(comparison)
 }
 
@@ -91,7 +96,7 @@ impl Case {
     fn arrivals(&self, clock: &HostClock) -> Vec<(Time, DataSegment)> {
         let (mut free, mut number, mut echo) = (Time::ZERO, 0, 0);
         let mut arrived = vec![(
-            clock.at(Time::ZERO + self.path.delay),
+            clock.at(Time::ZERO + self.transmission(self.path.rate, SYN_OPTIONS) + self.path.delay),
             DataSegment { syn: true, ..DataSegment::default() },
         )];
         for event in &self.events {

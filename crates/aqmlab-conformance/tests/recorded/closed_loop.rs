@@ -7,7 +7,7 @@ use aqmlab_core::{Span, Time};
 use crate::{connections, named, on_all_processors};
 
 /// Recordings that differ: docs/transports/linux.md has the causes.
-const DIFFERENT: [&str; 3] = ["bbr_jitter", "cubic-6.12_loss_15", "cubic_loss_15"];
+const DIFFERENT: [&str; 2] = ["cubic-6.12_loss_15", "cubic_loss_15"];
 
 #[test]
 fn connections_go_as_recorded_over_simulated_links() {

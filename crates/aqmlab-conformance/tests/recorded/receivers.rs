@@ -6,24 +6,13 @@ use aqmlab_conformance::senders::receivers::compare;
 use crate::{connections, named, on_all_processors};
 
 /// Recordings that differ: docs/transports/linux.md has the causes.
-const DIFFERENT: [&str; 17] = [
-    "bbr_jitter",
-    "cubic-6.12_delay_spike",
+const DIFFERENT: [&str; 6] = [
     "cubic-6.12_no_timestamps",
-    "cubic-6.12_slow_link",
-    "cubic_jitter",
-    "cubic_slow_link",
-    "dctcp_ecn",
     "highspeed_bulk_deep",
     "highspeed_far",
-    "highspeed_jitter",
     "reno_bulk_deep",
-    "reno_jitter",
-    "reno_reordering",
-    "reno_slow_link",
     "scalable_bulk_deep",
     "westwood_far",
-    "westwood_jitter",
 ];
 
 #[test]
@@ -39,7 +28,7 @@ fn receivers_acknowledge_as_the_kernels() {
         equal += seen.acks_equal;
         windows += seen.windows_equal;
     }
-    assert_eq!((acks, equal, windows), (268_441, 258_429, 255_945));
+    assert_eq!((acks, equal, windows), (268_441, 259_559, 257_075));
 }
 
 /// The comparison sees a segment that did not come, and one that was not pushed.

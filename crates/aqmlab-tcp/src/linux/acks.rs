@@ -1,12 +1,12 @@
 //! ACK processing of the Linux sender (`tcp_ack`, `tcp_clean_rtx_queue`).
 
-use aqmlab_core::Time;
+use aqmlab_core::{Span, Time};
 
 use super::LinuxSender;
 use super::control::{Algorithm, Event};
-use super::state::{INFINITE, REORDERING, Rate};
+use super::state::{REORDERING, Rate};
 use crate::connection::ConnState;
-use crate::segment::Ack;
+use crate::segment::{Ack, is_outdated};
 
 /// Properties of an acknowledgement.
 pub(super) mod flag {
@@ -58,6 +58,9 @@ impl LinuxSender {
     /// An acknowledgement arrives.
     #[inline]
     pub fn on_ack(&mut self, now: Time, ack: &Ack) {
+        if self.refuses(ack) {
+            return;
+        }
         self.conn.take_timestamps(ack);
         if ack.syn {
             self.on_syn_ack(now, ack);
@@ -71,6 +74,19 @@ impl LinuxSender {
         self.take(ack);
         self.push();
         self.wake_writer();
+    }
+
+    /// PAWS (`tcp_paws_discard`, `tcp_disordered_ack`): one that a later one has overtaken counts if
+    /// it is a duplicate of the last number, does not change the window and is not older than 1.2
+    /// timeouts.
+    #[inline]
+    fn refuses(&self, ack: &Ack) -> bool {
+        let Some(times) = ack.timestamps else { return false };
+        let (recent, state) = (self.conn.echo, &self.state);
+        is_outdated(true, recent, times.value)
+            && (ack.ack + 1 != state.una
+                || !(1..=state.window).contains(&ack.window)
+                || recent - times.value > Span::from_micros(1200) * state.rto)
     }
 
     fn on_syn_ack(&mut self, now: Time, ack: &Ack) {
@@ -102,6 +118,11 @@ impl LinuxSender {
             state.rack.sent = state.flight_began;
             state.rack.end = 1;
             self.backoff = 0;
+        } else {
+            // tcp_init_metrics: TCP_TIMEOUT_FALLBACK.
+            state.rto = 3000;
+            let micros = 1000 * state.rto;
+            (state.mdev, state.mdev_max, state.rttvar) = (micros, micros, micros);
         }
         // tcp_init_transfer: one segment if the SYN was sent three times.
         state.cwnd = if self.conn.syn_repeats > 1 { 1 } else { state.initial_window };
@@ -115,16 +136,6 @@ impl LinuxSender {
         self.has_written = self.state.written > 1;
         if self.has_written && self.conn.is_finite() {
             self.check_app_limited_of_first();
-        }
-    }
-
-    /// A SYN was lost: the threshold falls as at any timeout.
-    pub(super) fn on_syn_timeout(&mut self) {
-        if self.state.ssthresh == INFINITE {
-            self.state.ssthresh = match self.control.as_external() {
-                Some(_) => (self.state.cwnd >> 1).max(2),
-                None => self.control.ssthresh(&mut self.state),
-            };
         }
     }
 
@@ -296,5 +307,76 @@ impl LinuxSender {
     /// The state machine hears of an event.
     pub(super) fn tell(&mut self, event: Event) {
         self.control.event(&mut self.state, event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Span;
+
+    use crate::params::{Profile, TcpParams};
+    use crate::segment::{Ack, Timestamps};
+    use crate::testing::{RTT, at};
+    use crate::{SackBlocks, Sender};
+
+    /// tcp_retransmit_timer (`tcp_syn_linear_timeouts`): seconds between the SYNs. tcp_init_metrics
+    /// restores the threshold that the timeouts have reduced.
+    #[test]
+    fn lost_syns_leave_no_threshold() {
+        for (profile, gaps) in
+            [(Profile::Linux6, [1, 1, 1, 1, 1, 2]), (Profile::Linux61, [1, 2, 4, 8, 16, 32])]
+        {
+            let params = TcpParams::of_profile(profile).unwrap();
+            let mut sender = Sender::new(&params, Some(100_000), 1);
+            sender.open(at(0));
+            let mut last = at(0);
+            let seen = gaps.map(|_| {
+                assert!(sender.poll(last).is_some_and(|segment| segment.syn));
+                let next = sender.next_timeout().unwrap();
+                sender.on_timeout(next);
+                (next - std::mem::replace(&mut last, next)).as_secs_f64().floor() as u64
+            });
+            assert_eq!(seen, gaps);
+            let mut sender = Sender::new(&params, Some(100_000), 1);
+            sender.open(at(0));
+            let syn = sender.next_timeout().unwrap();
+            sender.on_timeout(syn);
+            sender.on_ack(syn + RTT, &Ack { syn: true, window: 65_535, ..Ack::default() });
+            assert_eq!(sender.cwnd(), 10 * params.mss.get());
+            assert!(sender.ssthresh() > 1 << 60);
+            assert_eq!(sender.rto(), Span::from_secs(3), "no sample without timestamps");
+        }
+    }
+
+    /// tcp_disordered_ack: of those that a later one has overtaken, only duplicates count.
+    #[test]
+    fn paws_refuses_acknowledgements_that_came_late() {
+        let params = TcpParams::of_profile(Profile::Linux6).unwrap();
+        let segments = |number: u64| number * params.mss.get();
+        let mut sender = Sender::new(&params, Some(segments(10)), 1);
+        sender.open(at(0));
+        sender.poll(at(0));
+        let mut arrive = |millis, syn, number, sent, block: Option<(u64, u64)>| {
+            let mut sack = SackBlocks::default();
+            block.into_iter().for_each(|(from, to)| sack.push(segments(from), segments(to)));
+            let timestamps = Some(Timestamps { value: at(sent), echo: at(0) });
+            let ack = segments(number);
+            sender.on_ack(
+                at(millis),
+                &Ack { ack, syn, window: 65_535, sack, timestamps, ..Ack::default() },
+            );
+            while sender.poll(at(millis)).is_some() {}
+            (
+                sender.stats().bytes_acked / params.mss.get(),
+                sender.bytes_in_flight() / params.mss.get(),
+            )
+        };
+        assert_eq!(arrive(100, true, 0, 50, None), (0, 10));
+        assert_eq!(arrive(200, false, 2, 150, None), (2, 8));
+        // Sent before that one: as late as a millisecond, or more.
+        assert_eq!(arrive(201, false, 3, 149, None), (3, 7));
+        assert_eq!(arrive(202, false, 4, 148, None), (3, 7));
+        assert_eq!(arrive(202, false, 1, 148, Some((4, 5))), (3, 7));
+        assert_eq!(arrive(202, false, 3, 148, Some((5, 6))), (3, 6));
     }
 }

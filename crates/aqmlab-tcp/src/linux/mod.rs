@@ -61,6 +61,8 @@ struct Sysctl {
     /// Linux 5.4: a window that is not a multiple of a burst counts as not full.
     forgets: bool,
     frto: bool,
+    /// Timeouts of the SYN that do not double the next (`tcp_syn_linear_timeouts`, since 6.5).
+    linear_syns: u32,
     after_idle: bool,
     codepoint: Codepoint,
 }
@@ -75,6 +77,7 @@ impl Sysctl {
             grows: params.stack.or_newest() == Stack::Linux612,
             forgets: params.stack == Stack::Linux54,
             frto: params.frto,
+            linear_syns: if params.stack.or_newest() == Stack::Linux612 { 4 } else { 0 },
             after_idle: params.window_validation == WindowValidation::Rfc2861,
             codepoint: params.ecn_codepoint,
         }

@@ -43,6 +43,8 @@ pub(crate) struct Arrival {
     pub has_gap: bool,
     /// The window has grown.
     pub grew: bool,
+    /// An acknowledgement is due in any case (`ICSK_ACK_NOW`).
+    pub due: bool,
 }
 
 /// The blocks that acknowledgements report, the latest first (`selective_acks`). The kernel forgets
@@ -140,6 +142,8 @@ pub(crate) struct DelayedAck {
     armed: Time,
     pub blocks: ReportedBlocks,
     compressed: u64,
+    /// The next acknowledgement is for nothing new.
+    unscheduled: bool,
     duplicates: u64,
     duplicates_of: u64,
     syn_at: Time,
@@ -225,6 +229,7 @@ impl DelayedAck {
             }
         }
         if self.quick > 0
+            || arrival.due
             || (arrival.had_gap && !arrival.has_gap)
             || (arrival.has_gap && !self.sack)
         {
@@ -241,9 +246,10 @@ impl DelayedAck {
             due => due,
         }
     }
-    /// Data arrive out of order; `next` is the first missing byte.
-    pub fn on_gap(&mut self, now: Time, next: u64, grew: bool) -> Due {
-        if !self.sack {
+    /// Data arrive out of order; `next` is the first missing byte. With `due` an acknowledgement is
+    /// due in any case.
+    pub fn on_gap(&mut self, now: Time, next: u64, grew: bool, due: bool) -> Due {
+        if !self.sack || due {
             return Due::Now;
         }
         if grew {
@@ -287,6 +293,14 @@ impl DelayedAck {
         self.acknowledge_quickly(self.most_quick);
         self.delay = self.least;
     }
+    /// A segment was dropped, perhaps one that had arrived before. Its acknowledgement is none of
+    /// those at once (`tcp_dec_quickack_mode`), unless one was scheduled.
+    pub fn on_refused(&mut self, is_duplicate: bool) {
+        if is_duplicate {
+            self.on_duplicate();
+        }
+        self.unscheduled = self.timer.is_none() && self.compressed == 0;
+    }
     /// The first mark since the sender has answered the last one.
     pub fn on_mark(&mut self) {
         self.acknowledge_quickly(AFTER_MARK);
@@ -325,7 +339,7 @@ impl DelayedAck {
         self.timer = None;
         self.pushed = false;
         self.compressed = 0;
-        if self.quick > 0 {
+        if !std::mem::take(&mut self.unscheduled) && self.quick > 0 {
             self.quick -= 1;
             if self.quick == 0 {
                 self.delay = self.least;
@@ -348,6 +362,7 @@ mod tests {
         had_gap: false,
         has_gap: false,
         grew: false,
+        due: false,
     };
 
     fn acks() -> DelayedAck {
@@ -434,18 +449,18 @@ mod tests {
     fn the_fourth_out_of_order_waits_for_those_after_it() {
         let mut acks = after_quick_acks(40);
         for _ in 0..3 {
-            assert_eq!(acks.on_gap(at(60), 5000, false), Due::Now);
+            assert_eq!(acks.on_gap(at(60), 5000, false, false), Due::Now);
             acks.on_sent();
         }
-        assert_eq!(acks.on_gap(at(60), 5000, false), Due::At(at(61) + SLACK));
-        assert_eq!(acks.on_gap(at(60), 6448, false), Due::Now, "another hole");
+        assert_eq!(acks.on_gap(at(60), 5000, false, false), Due::At(at(61) + SLACK));
+        assert_eq!(acks.on_gap(at(60), 6448, false, false), Due::Now, "another hole");
         // A timer still runs for an acknowledgement that has left: it sends what waits.
         assert_eq!(acks.on_data(at(70), SEGMENT, room), Due::At(at(111)));
         acks.on_sent();
         for _ in 0..3 {
-            acks.on_gap(at(110), 9000, false);
+            acks.on_gap(at(110), 9000, false, false);
         }
-        assert_eq!(acks.on_gap(at(110), 9000, false), Due::At(at(111)));
-        assert_eq!(acks.on_gap(at(111), 9000, false), Due::At(at(112) + SLACK));
+        assert_eq!(acks.on_gap(at(110), 9000, false, false), Due::At(at(111)));
+        assert_eq!(acks.on_gap(at(111), 9000, false, false), Due::At(at(112) + SLACK));
     }
 }

@@ -165,7 +165,6 @@ impl LinuxSender {
         self.conn.stats.timeouts += 1;
         if self.conn.state == ConnState::SynSent {
             self.conn.syn_repeats += 1;
-            self.on_syn_timeout();
             let now = self.clock.time(self.state.nanos);
             self.outbox.push_back(self.conn.syn(now));
         } else {
@@ -176,8 +175,11 @@ impl LinuxSender {
             self.state.timeouts += 1;
             self.retransmit(self.queue.first());
         }
-        self.backoff += 1;
-        self.state.rto = (self.state.rto * 2).min(self.state.rto_max);
+        let opens = self.conn.state == ConnState::SynSent;
+        if !opens || self.conn.syn_repeats > self.sysctl.linear_syns {
+            self.backoff += 1;
+            self.state.rto = (self.state.rto * 2).min(self.state.rto_max);
+        }
         self.set_timer(Pending::Timeout, self.state.rto);
     }
 

@@ -1,5 +1,7 @@
 //! The receiver of the RFCs and of Linux, segment by segment.
 
+use aqmlab_core::Bytes;
+
 use super::*;
 use crate::testing::at;
 
@@ -114,4 +116,61 @@ fn what_came_before_is_answered_at_once() {
     receiver.on_segment(at(0), &segment(0));
     assert_eq!(receiver.poll(at(0)).unwrap().ack, 1460);
     assert_eq!(receiver.duplicates(), 1);
+}
+
+/// A receiver of Linux after its first sixteen acknowledgements at once, and the number of the next
+/// segment.
+fn linux(ecn: EcnMode) -> (Receiver, u64) {
+    let params = TcpParams::of_profile(crate::params::Profile::Linux6).unwrap();
+    let mut receiver = Receiver::new(&TcpParams { ecn, mss: Bytes::new(1460), ..params });
+    receiver.on_segment(at(0), &DataSegment { syn: true, ..segment(0) });
+    receiver.poll(at(0));
+    for number in 0..16 {
+        receiver.on_segment(at(40), &segment(number));
+        assert!(receiver.poll(at(40)).is_some());
+    }
+    (receiver, 16)
+}
+
+/// tcp_paws_discard, tcp_send_dupack.
+#[test]
+fn linux_drops_segments_that_a_retransmission_overtakes() {
+    let (mut receiver, next) = linux(EcnMode::Off);
+    let mut arrive = |millis, number, sent| {
+        receiver.on_segment(at(millis), &DataSegment { sent_at: at(sent), ..segment(number) });
+        receiver.poll(at(millis)).map(|ack| (ack.ack / 1460, ack.sack.as_slice().to_vec()))
+    };
+    let block = |number| vec![(number * 1460, (number + 1) * 1460)];
+    assert_eq!(arrive(50, next + 1, 31), Some((next, block(next + 1))));
+    // The missing one is sent again, and overtakes itself and one that is new.
+    assert_eq!(arrive(90, next, 70), Some((next + 2, vec![])));
+    assert_eq!(arrive(91, next, 30), Some((next + 2, block(next))));
+    assert_eq!(arrive(92, next + 2, 68), Some((next + 2, vec![])), "new, and dropped");
+    assert_eq!(arrive(93, next + 2, 69), Some((next + 3, vec![])), "a millisecond is none");
+    // The acknowledgements of dropped segments are none of the sixteen.
+    assert!((4..19).all(|more| arrive(94, next + more - 1, 72).is_some()));
+    assert_eq!(arrive(94, next + 18, 72), None);
+}
+
+/// tcp_ecn_accept_cwr, with DCTCP too.
+#[test]
+fn linux_acknowledges_cwr_at_once() {
+    for ecn in [EcnMode::Classic, EcnMode::Dctcp] {
+        for cwr in [false, true] {
+            let (mut receiver, next) = linux(ecn);
+            receiver.on_segment(at(41), &DataSegment { cwr, ..segment(next) });
+            assert_eq!(receiver.poll(at(41)).is_some(), cwr);
+        }
+    }
+}
+
+/// tcp_data_queue: of a retransmission that takes in the next segment, which had not arrived.
+#[test]
+fn linux_reports_the_part_that_had_arrived() {
+    let (mut receiver, next) = linux(EcnMode::Off);
+    let both = DataSegment { len: 2000, ..segment(next - 1) };
+    receiver.on_segment(at(41), &both);
+    receiver.on_timeout(receiver.next_timeout().expect("it waits for more"));
+    let sack = receiver.poll(at(90)).unwrap().sack;
+    assert_eq!(sack.as_slice(), [((next - 1) * 1460, next * 1460)]);
 }

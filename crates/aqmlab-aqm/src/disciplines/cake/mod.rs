@@ -65,7 +65,6 @@ impl Discipline for CakeParams {
     }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        let autorate = || Box::new((Autorate::new(self.bandwidth.0), self.clone(), *env));
         Box::new(Cake {
             tins: self.plans(env).into_iter().map(|plan| self.tin(plan)).collect(),
             tin_of: self.diffserv.map(),
@@ -74,7 +73,8 @@ impl Discipline for CakeParams {
             given: self.bandwidth,
             bandwidth: self.bandwidth,
             shaper: Shaper::new(self.bandwidth.0),
-            autorate: self.autorate_ingress.then(autorate),
+            estimate: Autorate::new(self.bandwidth.0),
+            autorate: self.autorate_ingress.then(|| Box::new((self.clone(), *env))),
             last_arrival: None,
             wakeup: None,
             framing: self.framing.resolve_on_device(env.header),
@@ -106,8 +106,9 @@ struct Cake {
     given: Bandwidth,
     bandwidth: Bandwidth,
     shaper: Shaper,
-    /// Bandwidth estimator, with the parameters that depend on the estimate.
-    autorate: Option<Box<(Autorate, CakeParams, LinkEnv)>>,
+    /// Bandwidth estimator, and if it is used, the parameters that depend on the estimate.
+    estimate: Autorate,
+    autorate: Option<Box<(CakeParams, LinkEnv)>>,
     last_arrival: Option<Time>,
     /// When packets that were held back may go.
     wakeup: Option<Time>,
@@ -202,11 +203,11 @@ impl Cake {
     /// before it came at `last`. Sizes include the device's header.
     fn measure(&mut self, before: Backlog, last: Option<Time>, now: Time) {
         let Some(autorate) = &mut self.autorate else { return };
-        let (autorate, params, env) = &mut **autorate;
+        let (params, env) = &mut **autorate;
         let counted =
             |backlog: Backlog| (backlog.bytes + backlog.packets * u64::from(env.header)) as i64;
         let bytes = counted(self.total) - counted(before);
-        let Some(rate) = autorate.arrived(bytes, last, now) else { return };
+        let Some(rate) = self.estimate.arrived(bytes, last, now) else { return };
         params.bandwidth = Bandwidth(rate);
         let (plans, limit) = (params.plans(env), params.limit(env));
         self.set_bandwidth(Bandwidth(rate), plans, limit);
@@ -257,11 +258,7 @@ impl Cake {
         let new = plans.split_off(self.tins.len());
         self.tins.extend(new.into_iter().map(|plan| params.tin(plan)));
         self.set_bandwidth(params.bandwidth, plans, params.limit(env));
-        let measured = self.autorate.take().map(|autorate| autorate.0);
-        self.autorate = params.autorate_ingress.then(|| {
-            let new = || Autorate::new(params.bandwidth.0);
-            Box::new((measured.unwrap_or_else(new), params, *env))
-        });
+        self.autorate = params.autorate_ingress.then(|| Box::new((params, *env)));
     }
 
     fn clear_last_tin(&mut self, cx: &mut Context<'_>) {

@@ -252,7 +252,7 @@ impl CakeParams {
             let usual = self.bandwidth.0.map_or(u64::MAX, |rate| {
                 let interval = u128::from(self.interval.0.as_nanos() / 1000);
                 let bytes = u128::from(bytes_per_second(rate)) * interval / 250_000;
-                u64::try_from(bytes).unwrap_or(u64::MAX).max(4 << 20)
+                u64::from(bytes as u32).max(4 << 20) // 32 bits there
             });
             return Limit::Bytes(Bytes::new(usual.min(most)));
         };
@@ -310,6 +310,9 @@ mod tests {
         // 200 Mbit/s for 400 ms.
         assert_eq!(bytes(set("bandwidth", "200mbit")), 10_000_000);
         assert_eq!(bytes(set("bandwidth", "1gbit")), 10_240 * 1514);
+        // 2^32 bytes and a little more.
+        let long = CakeParams { interval: Rtt(Span::from_secs(1)), ..set("bandwidth", "8600mbit") };
+        assert_eq!(bytes(long), 5_032_704);
         assert_eq!(bytes(set("limit", "64kb")), 65_536);
     }
 }

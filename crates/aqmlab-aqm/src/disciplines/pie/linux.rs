@@ -237,7 +237,7 @@ impl PieState {
             self.delay = if backlog == 0 { 0 } else { now - clock(packet.arrival()) };
             let since = self.stamp.map_or(0, |stamp| now - stamp);
             self.stamp = Some(now);
-            return since;
+            return u64::from(since as u32); // 32 bits there, 275 s
         };
         if backlog >= threshold && self.measured.is_none() {
             self.stamp = Some(now);
@@ -259,7 +259,9 @@ impl PieState {
         };
         self.ever_measured = true;
         self.measured = (backlog >= threshold).then_some(0);
-        self.stamp = Some(now);
+        if self.measured.is_some() {
+            self.stamp = Some(now);
+        }
         lasted
     }
 
@@ -311,7 +313,7 @@ impl PieState {
             self.probability -= self.probability / 64;
         }
         self.delay = delay;
-        self.old_delay = delay;
+        self.old_delay = if takes_rate { old_delay } else { delay };
         let calm = delay < settings.target / 2 && old_delay < settings.target / 2;
         if calm && self.probability == 0 && (!takes_rate || self.rate > 0) {
             let ever_measured = self.ever_measured;
