@@ -487,15 +487,26 @@ mod tests {
     #[test]
     fn what_cannot_be_marked_passes_with_nodrop() {
         let sent = |nodrop, harddrop, ecn, codepoint| {
-            let (min_threshold, max_threshold) = (Limit::Bytes(Bytes::new(1)), Limit::Bytes(Bytes::new(2)));
-            let red = RedLinuxParams { min_threshold, max_threshold, wlog: 1, nodrop, harddrop, ecn, ..RedLinuxParams::default() };
+            let (min_threshold, max_threshold) =
+                (Limit::Bytes(Bytes::new(1)), Limit::Bytes(Bytes::new(2)));
+            let red = RedLinuxParams {
+                min_threshold,
+                max_threshold,
+                wlog: 1,
+                nodrop,
+                harddrop,
+                ecn,
+                ..RedLinuxParams::default()
+            };
             let mut queue = queue(&red);
             fill(&mut queue, 20, codepoint);
             drain(&mut queue).len()
         };
         assert_eq!(sent(true, false, true, Ecn::NotEct), 20);
         assert_eq!(sent(true, false, true, Ecn::Ect0), 20);
-        for (nodrop, harddrop, ecn) in [(false, false, true), (true, true, true), (true, false, false)] {
+        for (nodrop, harddrop, ecn) in
+            [(false, false, true), (true, true, true), (true, false, false)]
+        {
             assert!(sent(nodrop, harddrop, ecn, Ecn::NotEct) < 3);
         }
     }
