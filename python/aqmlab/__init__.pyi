@@ -16,6 +16,7 @@ from .errors import (
     StuckError,
 )
 from .metrics import Runs, metric
+from .packs.access_line import try_line
 from .packs.rfc7928 import characterize
 from .packs.rfc9743 import evaluate
 from .queue import Queue
@@ -72,4 +73,5 @@ __all__ = [
     "search",
     "stats",
     "study",
+    "try_line",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,24 @@ def test_one_name_stands_for_a_sequence_of_it() -> None:
         aqmlab.evaluate("cubic", only="lone")
     with pytest.raises(aqmlab.FolderError, match=r"^nowhere: "):
         aqmlab.merge("nowhere", "out")
+
+
+def test_queues_are_tried_on_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("aqmlab.packs.access_line.trial"), "WORK", 1e6)
+    found = aqmlab.try_line("fq_codel", profile="dsl", load="gaming", rules="call.mos > 1")
+    assert found.queues == ["droptail", "fq_codel"]
+    (rule,) = found.answers["", "fq_codel"]
+    assert rule.verdict == "holds" and found.result.info.replications >= 2
+    for given, told in (
+        ({}, r"^down: this value is missing .*profiles"),
+        ({"profile": "dls"}, r"^profile: `dls`: unknown profile"),
+        ({"profile": "dsl", "load": "hom"}, r"^load: `hom`"),
+        ({"profile": "dsl", "shape": 2}, r"^shape: `2`"),
+        ({"profile": "dsl", "rules": "mos > 4"}, r"^rules: `mos`"),
+        ({"profile": "dsl", "device": "a b"}, r"^device: `a b`"),
+    ):
+        with pytest.raises(aqmlab.InputError, match=told):
+            aqmlab.try_line("codel", **given)  # type: ignore[arg-type]
 
 
 def test_run_takes_settings_seed_and_record(mapping: dict[str, Any]) -> None:

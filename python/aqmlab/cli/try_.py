@@ -11,6 +11,7 @@ from aqmlab.cli.common import (
     command_line,
     console,
     fail,
+    naming,
     print_json,
     progress_bar,
     show_report,
@@ -71,15 +72,30 @@ def try_(
     """
     from aqmlab.campaign import HOLDS
     from aqmlab.packs.access_line.page import assertions, write_study
-    from aqmlab.packs.access_line.trial import pack_of, trial
-    from aqmlab.scenario.access import line_of
+    from aqmlab.packs.access_line.trial import try_line
 
-    line = line_of(profile, down, up, rtt, access)
-    pack = pack_of(line, load, queues, shape, assert_ or ())
     folder = out or Path("results") / "try"
     began = time.monotonic()
-    with progress_bar("try", shown=not json) as progress:
-        found = trial(pack, line, device=device, seed=seed, threads=threads, progress=progress)
+    named = {key: f"--{key}" for key in ("profile", "down", "up", "rtt", "access", "load", "shape")}
+    with (
+        progress_bar("try", shown=not json) as progress,
+        naming(**named, queues="QUEUE", device="--device", rules="--assert"),
+    ):
+        found = try_line(
+            queues,
+            profile=profile,
+            down=down,
+            up=up,
+            rtt=rtt,
+            access=access,
+            load=load,
+            device=device,
+            shape=shape,
+            rules=assert_ or (),
+            seed=seed,
+            threads=threads,
+            progress=progress,
+        )
     path = write_study(found.plan.table(), folder)
     if json:
         wall = round(time.monotonic() - began, 3)

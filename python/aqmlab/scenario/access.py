@@ -177,7 +177,7 @@ class Line:
     def kind(self) -> Access:
         """Kind of the line. Raises `InputError` for an unknown name."""
         if self.access not in KINDS:
-            raise unknown("kind of access", self.access, KINDS, key="--access")
+            raise unknown("kind of access", self.access, KINDS, key="access")
         return KINDS[self.access]
 
     def rate(self, way: str) -> float:
@@ -187,10 +187,10 @@ class Line:
     def links(self) -> dict[str, Link]:
         """Links `down` and `up` of a scenario. Raises `InputError` for a wrong value."""
         kind = self.kind
-        delay = quantity(self.rtt, "delay", "--rtt") / 2 + kind.delay
+        delay = quantity(self.rtt, "delay", "rtt") / 2 + kind.delay
         found: dict[str, Link] = {}
         for way, rate in (("down", self.down), ("up", self.up)):
-            quantity(rate, "rate", f"--{way}")
+            quantity(rate, "rate", way)
             link: Link = {"rate": rate, "delay": f"{delay * 1e3:g}ms"}
             if kind.process is not None:
                 process, key = kind.process
@@ -261,10 +261,10 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
 """By name, as `--profile` takes it."""
 
 
-def profile(name: str) -> Profile:
-    """Access line of this name. Raises `InputError` for an unknown name."""
+def profile(name: str, key: str = "profile") -> Profile:
+    """Access line of this name. Raises `InputError`, which names `key`, for an unknown one."""
     if name not in PROFILES:
-        raise unknown("profile", name, PROFILES, key="--profile")
+        raise unknown("profile", name, PROFILES, key=key)
     return PROFILES[name]
 
 
@@ -281,6 +281,6 @@ def line_of(
         return replace(profile(name).line, **own)
     for key in ("down", "up", "rtt"):
         if key not in own:
-            hint = "`--profile NAME` names a whole line (`aqmlab list profiles`)"
-            raise input_error("this option is missing", key=f"--{key}", hint=hint)
+            hint = "`aqmlab list profiles` has whole lines, for `profile` (`--profile`)"
+            raise input_error("this value is missing", key=key, hint=hint)
     return Line(**own)

@@ -1,3 +1,3 @@
-from .trial import LineTrial, pack_of, trial
+from .trial import LineTrial, pack_of, trial, try_line
 
-__all__ = ["LineTrial", "pack_of", "trial"]
+__all__ = ["LineTrial", "pack_of", "trial", "try_line"]

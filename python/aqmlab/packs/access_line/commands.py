@@ -80,7 +80,7 @@ def check_device(name: str) -> None:
     if name in (".", "..") or not re.fullmatch(rf"[\w.@+-]{{1,{NAME_LENGTH}}}", name, re.ASCII):
         raise input_error(
             f"expected 1 to {NAME_LENGTH} letters, digits or characters of `_.@+-`, such as eth0",
-            key="--device",
+            key="device",
             given=name,
         )
 

@@ -62,7 +62,7 @@ def settings(words: str, line: Line, share: float | None = None) -> dict[str, An
     does not exist or has a wrong setting.
     """
     if share is not None and not 0 < share <= 1:
-        raise input_error("expected a share above 0, to 1", key="--shape", given=f"{share:g}")
+        raise input_error("expected a share above 0, to 1", key="shape", given=f"{share:g}")
     found: dict[str, Any] = {}
     for way, own in by_way(words).items():
         if own != BASELINE:

@@ -20,7 +20,8 @@ from aqmlab.packs.access_line.commands import check_device
 from aqmlab.packs.access_line.setup import BASELINE, PATHS, PORT, PORTS
 from aqmlab.report.document import Document, Estimate
 from aqmlab.results import StudyResult
-from aqmlab.scenario.access import Line
+from aqmlab.scenario.access import Line, line_of
+from aqmlab.scenario.settings import each_of
 
 AXIS = "queue"
 SECONDS = 30.0
@@ -109,10 +110,10 @@ def pack_of(
     Raises `InputError` for what is not known.
     """
     if load not in loads.KINDS:
-        raise unknown("load", load, loads.KINDS, key="--load")
+        raise unknown("load", load, loads.KINDS, key="load")
     noticed = _noticed(loads.KINDS[load].flows)
     if len(set(queues)) < len(queues):
-        raise input_error("a queue is named twice", key="QUEUE", given=" ".join(queues))
+        raise input_error("a queue is named twice", key="queues", given=" ".join(queues))
     as_it_is = {f"links.{port}.queue": PORT["queue"] for port in PORTS.values()}
     cases = {BASELINE: as_it_is} | {
         words: as_it_is | setup.settings(words, line, share) for words in queues
@@ -148,12 +149,12 @@ def _rule(text: str, noticed: Sequence[Noticed], queues: Sequence[str]) -> Rule[
     names = {short: each for each in noticed for short in (each.name, each.short)}
     if not re.match(r"\s*[<>]", rest):
         problem = "expected NAME, a sign (<, <=, >, >=) and a number, such as call.mos > 4"
-        raise input_error(problem, key="--assert", given=text)
+        raise input_error(problem, key="rules", given=text)
     if name not in names:
-        raise unknown("measure", name, sorted({each.short for each in noticed}), key="--assert")
+        raise unknown("measure", name, sorted({each.short for each in noticed}), key="rules")
     what, unit = names[name], names[name].unit.replace("Mbit/s", "mbit")
     limit = rest.replace("Mbit/s", "mbit").strip()
-    made = rule(f"{what.name} {limit}{unit if limit[-1:].isdigit() else ''}", "--assert")
+    made = rule(f"{what.name} {limit}{unit if limit[-1:].isdigit() else ''}", "rules")
 
     def measure(filled: Filled) -> Any:
         return made.measure(filled) if filled.contender in queues else None
@@ -252,3 +253,59 @@ def trial(
     plan = Plan(pack, pack.contenders)
     result = plan.study(seed=seed).run(threads=threads, progress=progress)
     return LineTrial(plan, result, line, device)
+
+
+def try_line(
+    queues: str | Sequence[str],
+    *,
+    profile: str | None = None,
+    down: str | None = None,
+    up: str | None = None,
+    rtt: str | None = None,
+    access: str | None = None,
+    load: str = "home",
+    device: str | None = None,
+    shape: float | None = None,
+    rules: str | Sequence[str] = (),
+    seed: int | None = None,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> LineTrial:
+    """Compares queues on an access line by what each user would notice.
+
+    Simulates the line as it is and with each queue behind shapers of a Linux router, in both
+    directions, and recommends one if it is better than the line as it is.
+
+    Parameters
+    ----------
+    queues : str or sequence of str
+        Queues of the router in the words of `tc`: `"cake ack-filter"`, `"up: cake down: fq_codel"`.
+    profile : str, optional
+        Name of an access line (`aqmlab list profiles`).
+    down, up, rtt, access : str, optional
+        Rates (`"50mbit"`), round-trip time of the idle line (`"20ms"`) and kind of the line
+        (`"docsis"`); needed without `profile` except `access`, in place of its values with it.
+    load : str, default "home"
+        Traffic: `"home"`, `"office"`, `"gaming"` or `"rrul"`.
+    device : str, optional
+        Linux device that leads to the line, for the commands: `"eth0"`.
+    shape : float, optional
+        Share of the line's rate that shapers send. Default: 0.95, or 0.7 where the rate varies.
+    rules : str or sequence of str, optional
+        Statements to be judged for every queue: `"call.mos > 4"`.
+    seed, threads, progress
+        As in `Study.run`.
+
+    Returns
+    -------
+    LineTrial
+        Measures with intervals, recommendation, commands, verdicts on `rules`, report.
+
+    Raises
+    ------
+    InputError
+        If a queue, line, load, device, share or rule is unknown or invalid.
+    """
+    line = line_of(profile, down, up, rtt, access)
+    pack = pack_of(line, load, each_of(queues), shape, each_of(rules))
+    return trial(pack, line, device=device, seed=seed, threads=threads, progress=progress)
