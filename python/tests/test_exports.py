@@ -53,6 +53,18 @@ def test_a_full_disk_leaves_no_file(
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [(name, b"old")]
 
 
+def test_a_table_of_one_run(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    (tmp_path / "scenario.toml").write_text(SCENARIO_TEXT)
+    study = 'name = "s"\nscenario = "scenario.toml"\nreplications = 3\n'
+    (tmp_path / "study.toml").write_text(study)
+    assert aqmlab("study", "study.toml", "--no-report", "--out", "out").returncode == 0
+    assert aqmlab("export", "out", "x.csv", "--table", "flows", "--run", 2).returncode == 0
+    assert set(pl.read_csv(tmp_path / "x.csv")["run"]) == {2}
+    assert aqmlab("export", "out", "all.csv", "--table", "flows").returncode == 0
+    assert set(pl.read_csv(tmp_path / "all.csv")["run"]) == {0, 1, 2}
+    assert_refused(aqmlab("export", "out", "x.csv", "--run", 3), "--run: `3`", "below 3")
+
+
 def test_tables_as_csv_arrow_and_parquet(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:
     links = pl.read_parquet(folder / "links.parquet")
     for name, read in {

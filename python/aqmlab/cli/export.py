@@ -18,7 +18,9 @@ def export(
     folder: Path = argument("FOLDER", "A folder with results."),
     file: Path = argument("FILE", "Ends in .csv, .arrow, .parquet, .flent.gz or .log (mahimahi)."),
     table: str = option("NAME", "A table; default: links. Of a log: a link.", default=""),
-    run: int = option("N", "Number of the run; default: the first.", min=0, default=0),
+    run: int | None = option(
+        "N", "Number of the run; default: the first, and for a table all.", min=0, default=None
+    ),
 ) -> None:
     """Write results in the format of another program.
 

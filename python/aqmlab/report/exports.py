@@ -45,12 +45,13 @@ LOG = ".log"
 SUFFIXES = (*WRITERS, FLENT, LOG)
 
 
-def export(result: StudyResult, file: Path, *, table: str = "", run: int = 0) -> None:
+def export(result: StudyResult, file: Path, *, table: str = "", run: int | None = None) -> None:
     """Writes `file` in the format that its name ends with.
 
-    `.csv`, `.arrow` and `.parquet` hold the table `table` (`links` unless said) of all runs;
-    `.flent.gz` and `.log` are about one run, a log about one link of it, `table`. Raises
-    `InputError` for what does not exist and `StorageError` if the file cannot be written.
+    `.csv`, `.arrow` and `.parquet` hold the table `table` (`links` unless said) of all runs or of
+    `run`; `.flent.gz` and `.log` are about one run, the first unless said, a log about one link of
+    it, `table`. Raises `InputError` for what does not exist and `StorageError` if the file cannot
+    be written.
     """
     suffix = next((each for each in SUFFIXES if file.name.endswith(each)), None)
     if suffix is None:
@@ -60,10 +61,13 @@ def export(result: StudyResult, file: Path, *, table: str = "", run: int = 0) ->
         if table and table not in result.table_names:
             raise unknown("table", table, result.table_names, key="--table")
         frame = result.table(table or "links")
+        if run is not None:
+            run_of(result, run)  # there is one
+            frame = frame.filter(run=run)
         frame = _plain_text(frame) if suffix == ".csv" else frame
         write: Fill = getattr(frame, WRITERS[suffix])
     else:
-        one = run_of(result, run)
+        one = run_of(result, run or 0)
         content = flent(one, file.name) if suffix == FLENT else log(one, table or one.bottleneck)
         write = bytes_of(content)
     with stored(file, "the file was not written"):
