@@ -129,9 +129,12 @@ fn of_flow(result: &RunResult, flow: &FlowResult) -> Result<(), String> {
     if flow.finish.is_some_and(|finish| over > Some(finish)) {
         return Err(format!("{:?} acknowledged at {:?}", flow.completion, flow.finish));
     }
-    let was_over = flow.stopped.or(over).is_some_and(|over| over <= Time::ZERO + result.warmup);
+    // A flow has a rate if it was active after the warm-up, were it for no time that can be measured.
+    let from = flow.start.max(Time::ZERO + result.warmup);
+    let was_active = flow.stopped.or(over).unwrap_or(result.end) > from
+        || (flow.completion == Some(Span::ZERO) && from == flow.start);
     let is_rate = flow.goodput >= 0.0 && flow.goodput.is_finite();
-    if is_rate == (was_over && result.warmup > Span::ZERO) {
+    if is_rate != was_active {
         return Err(format!("goodput {}", flow.goodput));
     }
     Ok(())
