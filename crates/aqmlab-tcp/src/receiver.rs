@@ -166,7 +166,8 @@ impl Receiver {
             }
             return;
         }
-        if self.linux.is_some() && is_outdated(self.timestamps, self.recent, segment.sent_at) {
+        let has_paws = self.linux.is_some() && self.timestamps;
+        if has_paws && is_outdated(self.recent, segment.sent_at) {
             self.refuse(segment);
             return;
         }

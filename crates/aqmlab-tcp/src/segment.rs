@@ -37,9 +37,9 @@ impl DataSegment {
 
 /// Linux, `tcp_paws_check`: whether a timestamp is more than a millisecond older than TS.Recent.
 #[inline]
-pub(crate) fn is_outdated(has_timestamps: bool, recent: Time, stamp: Time) -> bool {
+pub(crate) fn is_outdated(recent: Time, stamp: Time) -> bool {
     let millis = |time: Time| time.as_nanos() / 1_000_000;
-    has_timestamps && millis(recent) > millis(stamp) + 1
+    millis(recent) > millis(stamp) + 1
 }
 
 /// An acknowledgement from the receiver.

@@ -1,5 +1,5 @@
-//! What `params!` calls. These functions have one copy for each type, or are not generic at all: code
-//! for each parameter was a quarter of what `aqmlab-aqm` had to compile.
+//! Functions that `params!` calls. Each has one copy for each type, or is not generic at all: code for
+//! each parameter was a quarter of what `aqmlab-aqm` had to compile.
 
 use alloc::{string::ToString, vec::Vec};
 

@@ -83,7 +83,7 @@ impl LinuxSender {
     fn refuses(&self, ack: &Ack) -> bool {
         let Some(times) = ack.timestamps else { return false };
         let (recent, state) = (self.conn.echo, &self.state);
-        is_outdated(true, recent, times.value)
+        is_outdated(recent, times.value)
             && (ack.ack + 1 != state.una
                 || !(1..=state.window).contains(&ack.window)
                 || recent - times.value > Span::from_micros(1200) * state.rto)
