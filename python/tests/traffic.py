@@ -99,7 +99,11 @@ def trip(host: str, port: int, size: int) -> list[float]:
 
 
 def datagrams(host: str, port: int, tos: int = 0) -> socket.socket:
-    connect(host, port).close()
+    # Until the server has closed, too: what it sends later is answered with resets, which queue up.
+    with connect(host, port) as connection:
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(64):
+            pass
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     udp = socket.socket(family, socket.SOCK_DGRAM)
     udp.setsockopt(*FIELDS[family][:2], tos)
@@ -116,6 +120,11 @@ def flood(host: str, port: int, seconds: float, mbit: float) -> int:
             udp.send(bytes(1000))
             sent += 1
         time.sleep(0.001)
+    # The socket stays until all is answered: later answers would be answered with ICMP errors.
+    udp.settimeout(0.2)
+    with contextlib.suppress(OSError):
+        while udp.recv(2048):
+            pass
     return sent
 
 
