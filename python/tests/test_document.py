@@ -20,6 +20,7 @@ from helpers import Aqmlab, run_program
 from rich.console import Console
 
 import aqmlab as package
+from aqmlab import stats
 from aqmlab.metrics.samples import Quartiles
 from aqmlab.report.document import (
     Code,
@@ -82,6 +83,14 @@ def test_digits_follow_the_interval() -> None:
     assert Estimate(4.40928581, 4.40928560, 4.40928584).told() == ("4.409", "4.409–4.409")
     assert Estimate(11.231, 11.221, 11.242).told() == ("11.23", "11.22–11.24")
     assert Estimate(0.0, 0.0, 0.0).told() == ("0", "0–0")
+
+
+def test_an_estimate_of_some_runs_says_so() -> None:
+    values = np.array([4.0, 6.0, 5.0, 5.5, 4.5])
+    told = Estimate.of(stats.estimate(values), 6).times(10).told()
+    assert told == ("50", "20–80, of 5 of 6 runs")
+    assert Estimate.of(stats.estimate(values[:2]), 10).told() == ("5", "of 2 of 10 runs")
+    assert Estimate.of(stats.estimate(values), 5).runs == ""
 
 
 def test_markdown_and_the_terminal() -> None:

@@ -336,10 +336,12 @@ def test_what_is_not_measured_is_no_number(tmp_path: Path, monkeypatch: pytest.M
     assert "not measured" in stream.getvalue()
 
 
-def test_replications_without_a_value_are_left_out_of_pairs() -> None:
+def test_pairs_without_a_value_of_both_are_left_out_and_of_one_decide_nothing() -> None:
     values = [1.0, 5.0, 3.0, 4.0, 2.0]
-    row = compared([*values, 100.0], [*values, np.nan])
+    row = compared([*values, np.nan], [*values, np.nan])
     assert row.differences["reno"] is not None and row.word("reno") == "indistinguishable"
+    row = compared([*(each - 0.9 for each in values), 100.0], [*values, np.nan])
+    assert row.word("reno") == "not compared", "the slowest run of the other has no value"
     row = compared(values, [*values[:4], np.nan])
     assert row.word("reno") == "not compared" and row.others["reno"] == 3.25
     none = compared([np.nan] * 5, values)

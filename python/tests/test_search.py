@@ -15,6 +15,7 @@ import aqmlab
 from aqmlab.search import Attack, CheckedConstraint, Key, Measure, Trial, attack, tune
 from aqmlab.search.keys import parse_keys, settings
 from aqmlab.search.shrink import finding
+from aqmlab.search.trials import means
 
 FINDINGS = sorted((Path(__file__).parents[2] / "examples" / "findings").glob("*.toml"))
 SHORT = {**SCENARIO, "duration": "3s"}
@@ -157,6 +158,11 @@ def test_nothing_found_is_not_decided() -> None:
     found = tune(SHORT, {"links.up.queue.limit": "900p..1000p"}, "min:sojourn_p95", **BUDGET)
     assert found.statements[0].startswith("not decided")
     assert found.finding is None
+
+
+def test_trials_whose_runs_lack_values_are_not_judged_by_the_others() -> None:
+    values = np.array([[[1.0, 3.0], [1.0, np.nan]], [[np.nan] * 2] * 2])
+    assert means(values) == [2.0, None]
 
 
 def test_a_constraint_is_kept() -> None:

@@ -23,7 +23,7 @@ from aqmlab.numbers import finite, short
 
 BETTER, ALIKE, WORSE, OTHER = "better", "indistinguishable", "worse", "different"
 UNKNOWN = "not compared"
-"""With too few replications that have a value."""
+"""With too few replications, or with one in which only one of the two has a value."""
 MARGIN = 0.05
 """A difference whose whole interval is within this share counts as none."""
 
@@ -159,10 +159,12 @@ def rows_of(
 def _difference(
     own: Reading, other: Reading, finding: stats.ContestResult
 ) -> stats.Interval | None:
-    """Where the difference of the means lies; none with few replications."""
+    """Where the difference of the means lies; none with few replications, or if a value exists in
+    only one of a pair: what the replications without one have in common would decide."""
     assert (other.case, other.metric) == (own.case, own.metric)
     one, two = _paired(own, other)
-    if one.size < stats.FEWEST:
+    is_partial = (np.isfinite(own.values) != np.isfinite(other.values)).any()
+    if one.size < stats.FEWEST or is_partial:
         return None
     apart = float(np.clip(one.mean(), *own.bounds) - np.clip(two.mean(), *own.bounds))
     # What does not vary from replication to replication is as it is.

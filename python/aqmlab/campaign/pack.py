@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,7 +13,7 @@ from aqmlab.campaign.rule import Rule
 from aqmlab.metrics.samples import Floats
 from aqmlab.numbers import finite
 from aqmlab.report.document import Estimate
-from aqmlab.stats import UNBOUNDED, Bounds, interval
+from aqmlab.stats import UNBOUNDED, Bounds, estimate
 
 if TYPE_CHECKING:
     from aqmlab.campaign.outcomes import Beside, Outcome
@@ -69,8 +69,9 @@ class Reading:
         kept = self.values[np.isfinite(self.values)]
         if not kept.size:
             return Estimate(float("nan"))
-        mean = float(np.clip(kept.mean(), *self.bounds))
-        return Estimate.within(mean, interval(kept, bounds=self.bounds))
+        found = estimate(kept, bounds=self.bounds)
+        mean = float(np.clip(found.value, *self.bounds))
+        return Estimate.of(replace(found, value=mean), self.values.size)
 
     def to_json(self) -> dict[str, Any]:
         """All of it; docs/packs.md describes the keys."""

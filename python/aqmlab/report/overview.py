@@ -36,14 +36,14 @@ def overview(result: StudyResult, found: Sequence[Shown]) -> Figure:
     palette = by_label(labels)
     legend = layout.colour and layout.colour.replace("_", " ")
     facets = layout.split(axes)
-    looked = result.info.precision is not None
+    looked, count = result.info.precision is not None, result.info.replications
     of: dict[str, Shown] = {}
     shown: dict[str, dict[tuple[str, str], Estimate]] = {}
     for each, (name, own) in product(found, facets.items()):
         title = ", ".join(filter(None, (each.title, name)))
         means = {key: mean(each, row, looked) for key, row in cells(result, each, own).items()}
         of[title] = each
-        shown[title] = {key: Estimate.within(m.value, m.interval) for key, m in means.items()}
+        shown[title] = {key: Estimate.of(own, count) for key, own in means.items()}
     across = next(iter(facets.values())).across
     places = list(dict.fromkeys(place for table in shown.values() for _, place in table))
     at = _numbers(places) if len(places) >= FEWEST_ORDERED else None

@@ -193,7 +193,7 @@ def points_table(
     names = [name for name, _ in result.info.axes]
     averages = [
         {
-            point: Estimate.within(each.value, each.interval)
+            point: Estimate.of(each, result.info.replications)
             for point, each in estimates(result, measure, shown).items()
         }
         for measure in found

@@ -115,9 +115,9 @@ def _confirmed(found: SearchResult) -> Table:
     )
     rows: list[tuple[Cell, ...]] = []
     for each in found.confirmed:
-        _, factor = scale(each.measure.metric.unit, max(each.start.value, each.found.value))
-        cells = [Estimate.within(one.value, one.interval) for one in (each.start, each.found)]
-        name = f"{each.measure.text} ({scale(each.measure.metric.unit, each.start.value)[0]})"
+        unit, factor = scale(each.measure.metric.unit, max(each.start.value, each.found.value))
+        cells = [Estimate.of(one, one.count) for one in (each.start, each.found)]
+        name = f"{each.measure.text} ({unit})"
         rows.append((name, str(each.trial.number), *(c.times(factor) for c in cells), each.verdict))
     return Table(columns, tuple(rows), kind="confirmed")
 

@@ -149,6 +149,14 @@ class Trial:
         return bool(self.values) and not self.excess
 
 
+def means(values: Floats) -> list[float | None]:
+    """Returns the mean of each trial; `values` has shape (points, trials, replications). A trial
+    with a run that lacks a value, where other replications have one, has none: its worst runs
+    would not count, such as those in which no page loads in time."""
+    kept = [own[np.isfinite(own).any(axis=1)] for own in np.moveaxis(values, 1, 0)]
+    return [float(own.mean()) if own.size and np.isfinite(own).all() else None for own in kept]
+
+
 @dataclass
 class Trials:
     """Runs settings and keeps their values."""
@@ -231,8 +239,11 @@ class Trials:
         if not all(name in self._log for name in names):
             folder = self._folder(len(self._batches) - 1) if keep else None
             result = self.run(self._of(batch), folder, count=len(batch))
-            kept = [self._values(result, measure, len(batch)) for measure in self.measures]
-            limits = [self._values(result, measure, len(batch)) for measure in self.within]
+            shape = (len(self.study.points), len(batch), -1)
+            kept, limits = (
+                [means(measure.of(result).reshape(shape)) for measure in each]
+                for each in (self.measures, self.within)
+            )
             for place, name in enumerate(names):
                 self._log[name] = {
                     "values": [each[place] for each in kept],
@@ -250,19 +261,12 @@ class Trials:
 
         return execute(study, folder, replace(self.means, progress=told))
 
-    def _values(self, result: StudyResult, measure: Measure, count: int) -> list[float | None]:
-        found = measure.of(result).reshape(len(self.study.points), count, -1)
-        return [
-            float(own[np.isfinite(own)].mean()) if np.isfinite(own).any() else None
-            for own in np.moveaxis(found, 1, 0)
-        ]
-
     def _judged(self, trial: Trial, found: Mapping[str, Any]) -> Trial:
         kept, limits = found["values"], found["within"]
         if None in kept or None in limits:
             texts = [measure.text for measure in (*self.measures, *self.within)]
             without = texts[[*kept, *limits].index(None)]
-            return replace(trial, problem=f"no run has a value of {without}")
+            return replace(trial, problem=f"a run has no value of {without}")
         pairs = zip(self.within, limits, strict=True)
         excess = sum(max(0.0, value - each.most) / (each.most or 1.0) for each, value in pairs)
         return replace(trial, values=tuple(kept), excess=excess)

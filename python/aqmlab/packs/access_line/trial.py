@@ -226,8 +226,7 @@ class LineTrial(Campaign):
 
     def shown(self, what: Noticed, queue: str) -> Estimate:
         """The same as a cell of a table."""
-        found = self.estimate(what, queue)
-        return Estimate.within(found.value, found.interval)
+        return Estimate.of(self.estimate(what, queue), self.measured(what, queue).size)
 
     def document(self, command: str = "") -> Document:
         """The answer, a picture and a table of what users notice, the commands."""

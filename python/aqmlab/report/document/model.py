@@ -20,7 +20,7 @@ from aqmlab.report.document.vega import csv_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from aqmlab.stats import Interval
+    from aqmlab.stats import Statistic
 
 GOOD, NEAR, BAD, PLAIN = "good", "near", "bad", "plain"
 """Tones: how a word is coloured."""
@@ -77,11 +77,17 @@ class Estimate:
     value: float
     low: float | None = None
     high: float | None = None
+    runs: str = ""
+    """Of which replications, if some have no value: `of 7 of 10 runs`."""
 
     @staticmethod
-    def within(value: float, interval: Interval | None) -> Estimate:
-        """A value with its interval, if it has one."""
-        return Estimate(value, interval.low, interval.high) if interval else Estimate(value)
+    def of(found: Statistic, replications: int) -> Estimate:
+        """A statistic of so many replications with its interval, if it has one."""
+        is_partial = 0 < found.count < replications
+        runs = f"of {found.count} of {replications} runs" if is_partial else ""
+        if (ends := found.interval) is None:
+            return Estimate(found.value, runs=runs)
+        return Estimate(found.value, ends.low, ends.high, runs)
 
     @property
     def has_interval(self) -> bool:
@@ -91,17 +97,20 @@ class Estimate:
     def times(self, factor: float) -> Estimate:
         """The same in another unit."""
         low, high = (None if end is None else factor * end for end in (self.low, self.high))
-        return Estimate(factor * self.value, low, high)
+        return Estimate(factor * self.value, low, high, self.runs)
 
     def told(self, decimals: int | None = None) -> tuple[str, str]:
-        """The value and its interval in words; as many digits as the interval leaves to it."""
+        """The value, and its interval and runs in words; as many digits as the interval leaves."""
         if is_none(self.value):
             return NONE, ""
         if self.low is not None and self.high is not None and self.has_interval:
             own = digits(self.value, self.low, self.high) if decimals is None else decimals
-            return f"{self.value:.{own}f}", f"{self.low:.{own}f}–{self.high:.{own}f}"
-        written = plain if decimals is None else f"{{:.{decimals}f}}".format
-        return written(self.value), "" if is_none(self.low) else f"above {written(self.low)}"
+            value, ends = f"{self.value:.{own}f}", f"{self.low:.{own}f}–{self.high:.{own}f}"
+        else:
+            written = plain if decimals is None else f"{{:.{decimals}f}}".format
+            value = written(self.value)
+            ends = "" if is_none(self.low) else f"above {written(self.low)}"
+        return value, ", ".join(filter(None, (ends, self.runs)))
 
     def to_json(self) -> dict[str, Any]:
         """{"value", "low", "high"}."""
