@@ -135,6 +135,7 @@ OF_LINUX = (
     "pfifo_head_drop limit 10",
     "codel limit 100 target 2500us interval 30ms ecn ce_threshold 1ms",
     "fq_codel limit 1000 flows 64 quantum 300 memory_limit 4Mb drop_batch 8 noecn target 1.5ms",
+    "fq_codel ce_threshold 1ms ce_threshold_selector 0x1/0x3",
     "pie limit 100 target 20ms tupdate 30ms alpha 3 beta 10 ecn bytemode dq_rate_estimator",
     "fq_pie flows 64 quantum 300 ecn ecn_prob 20 bytemode",
     "sfq limit 300 perturb 10 quantum 3000 divisor 2048 flows 200 depth 50 headdrop",

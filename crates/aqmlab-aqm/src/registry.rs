@@ -103,6 +103,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("drophead", "it is `droptail` with drop = \"head\""),
     ("infinite", "it is `droptail` with limit = \"unlimited\""),
     ("tbf", "it is the link's key `shaper`"),
+    ("htb", "it is the link's key `shaper`, with `queue` for its class"),
+    ("fq", "a sender paces itself here: `pacing` of its transport"),
     ("netem", "its delay, jitter, loss and reordering are keys of the link"),
 ];
 
@@ -114,7 +116,9 @@ mod tests {
 
     #[test]
     fn names_of_other_programs_are_understood() {
-        for (name, hint) in [("pfifo_fast", "limit = \"1000p\""), ("TailDrop", "`droptail`")] {
+        for (name, hint) in
+            [("pfifo_fast", "limit = \"1000p\""), ("TailDrop", "`droptail`"), ("htb", "`shaper`")]
+        {
             let error = QueueConfig::named(name).unwrap_err().to_string();
             assert!(error.contains(hint), "{error}");
         }

@@ -180,6 +180,31 @@ const LINES: &[Case] = &[
         ],
     ),
     ("dualpi2 step_thresh 2ms l4s_ect", "dualpi2", &[("step", "2ms")]),
+    (
+        "dualpi2 variant=linux step_thresh 2p",
+        "dualpi2",
+        &[("variant", "linux"), ("step_packets", "2")],
+    ),
+    (
+        "dualpi2 max_rtt 200ms typical_rtt 20ms",
+        "dualpi2",
+        &[("target", "20ms"), ("tupdate", "20ms"), ("alpha", "0.05"), ("beta", "1.5")],
+    ),
+    (
+        "dualpi2 typical_rtt 30ms target 1ms",
+        "dualpi2",
+        &[
+            ("target", "30ms"),
+            ("tupdate", "30ms"),
+            ("alpha", "0.09259259259259259"),
+            ("beta", "1.6666666666666667"),
+        ],
+    ),
+    (
+        "fq_codel ce_threshold 1ms ce_threshold_selector 1/0x3",
+        "fq_codel",
+        &[("ce_threshold", "1ms"), ("ce_threshold_selector", "0x1/0x3")],
+    ),
     ("blue increment 0.05 noecn", "blue", &[("increment", "0.05")]),
 ];
 
@@ -210,6 +235,14 @@ fn errors_name_the_word_and_what_is_allowed() {
         ("sfq redflowlimit 5000", "not modelled: SFQ has no RED"),
         ("red min 30000 max 90000 avpkt 1000 burst 20 limit 400000", "a burst of at least 30"),
         ("red min 30000 mxa 90000", "`mxa`: unknown word of red; known: limit, min, max,"),
+        ("fq_codel ce_threshold_selector 0x1", "`0x1`: expected a value and a mask"),
+        (
+            "dualpi2 max_rtt 10ms typical_rtt 20ms",
+            "typical_rtt: `20ms`: expected no more than `max_rtt`",
+        ),
+        ("dualpi2 max_rtt 10s", "max_rtt: `10s`: expected a shorter time"),
+        ("dualpi2 memlimit 1000000", "not modelled: the memory of packets"),
+        ("dualpi2 step_thresh 2p", "step_packets: `2`: expected none unless `variant = linux`"),
         ("tc qdisc add dev eth0 root", "expected the name of a queue discipline"),
         ("tc qdisc add dev eth0 root netem delay 10ms", "keys of the link"),
     ] {

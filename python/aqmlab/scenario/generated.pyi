@@ -178,6 +178,7 @@ class FqCoDel(QueueDiscipline):
     small_backlog: Literal["all", "flow"] | None = None
     ecn: bool | None = None
     ce_threshold: DurationLike | Literal["none"] | None = None
+    ce_threshold_selector: str | None = None
     isolation: Literal["flow", "src-host", "dst-host"] | None = None
     hashing: Literal["direct", "set-associative"] | None = None
     ways: int | None = None

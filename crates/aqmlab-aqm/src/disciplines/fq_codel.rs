@@ -26,7 +26,7 @@ use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, choices, params};
 
 use crate::discipline::{Context, LinkEnv, OneMachine};
-use crate::disciplines::codel::{CodelForm, CodelParams, CodelSettings, CodelState};
+use crate::disciplines::codel::{CodelForm, CodelParams, CodelSettings, CodelState, DsSelector};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
 use crate::fq::{FIXED, FlowAqm, FlowQueues, FlowSource, Fq, FqParams, LEAST_QUANTUM, Overflow};
@@ -73,6 +73,10 @@ params! {
         /// Mark ECN-capable packets that waited longer than this; `none` for never.
         ce_threshold: Option<Span> = None, in Some(Span::ZERO) => Some(Span::from_secs(100)),
             source "RFC 8290, section 5.2.7";
+        /// The packets that `ce_threshold` is for: a value and a mask of their DS field, such as
+        /// 0x1/0x3 for ECT(1); `none` for all.
+        ce_threshold_selector: Option<DsSelector> = None,
+            source "tc-fq_codel(8); Linux: codel_impl.h, codel_dequeue";
     } with {
         /// Units that share a bucket.
         sharing: Sharing = Sharing::default();
@@ -91,7 +95,7 @@ const TC: &[Dialect] = &[Dialect {
             Word::value("quantum", "quantum", Form::Size),
             Word::value("memory_limit", "memory_limit", Form::Size),
             Word::value("drop_batch", "drop_batch", Form::Plain),
-            Word::refused("ce_threshold_selector", true, "ce_threshold holds for all packets"),
+            Word::value("ce_threshold_selector", "ce_threshold_selector", Form::Plain),
         ],
     ],
     ..Dialect::EMPTY
@@ -119,7 +123,8 @@ impl FlowQueues<CodelState> for FqCodelParams {
             ce_threshold: self.ce_threshold,
         };
         let alone = self.small_backlog == SmallBacklog::Flow;
-        let settings = CodelSettings::new(&codel, env).alone(alone);
+        let settings =
+            CodelSettings::new(&codel, env).alone(alone).selecting(self.ce_threshold_selector);
         let memory_limit = self.memory_limit.get();
         let least = if self.variant == CodelForm::Linux { LEAST_QUANTUM } else { 1 };
         FqParams {
@@ -157,6 +162,7 @@ impl FlowAqm for CodelState {
 mod tests {
     use super::*;
     use crate::testing::{TestPacket, queue};
+    use aqmlab_core::{Ecn, Params};
 
     /// Ten flows keep two packets each, and a packet leaves every 1.2 ms: each waits 24 ms, always
     /// above the target, and leaves one behind it.
@@ -199,6 +205,29 @@ mod tests {
         };
         assert_eq!(order(CodelForm::Linux), [1, 1, 1, 2, 1]);
         assert_eq!(order(CodelForm::Rfc8289), [1, 2, 1, 1, 1]);
+    }
+
+    #[test]
+    fn a_threshold_may_be_for_some_packets() {
+        let marked = |selector: &str| {
+            let set = [("ce_threshold", "1ms"), ("ce_threshold_selector", selector)];
+            let mut params = FqCodelParams::default();
+            for (key, text) in set {
+                params.set(key, &text.into()).unwrap();
+            }
+            let mut queue = queue(&params);
+            let packets = [(Ecn::Ect0, 0), (Ecn::Ect1, 0), (Ecn::Ect0, 46), (Ecn::NotEct, 46)];
+            for (flow, (ecn, class)) in packets.into_iter().enumerate() {
+                let packet = Packet::new(1000, ecn).with_class(class);
+                queue.enqueue(packet.with_flow_hash(flow as u32), Time::ZERO);
+            }
+            let late = Time::ZERO + Span::from_millis(2);
+            core::iter::from_fn(|| queue.dequeue(late)).map(|p| p.is_marked()).collect::<Vec<_>>()
+        };
+        assert_eq!(marked("none"), [true, true, true, false]);
+        assert_eq!(marked("0x1/0x3"), [false, true, false, false]);
+        assert_eq!(marked("0xb8/252"), [false, false, true, false], "EF");
+        assert_eq!(marked("1/0"), [true, true, true, false], "Linux asks for the mask alone");
     }
 
     #[test]

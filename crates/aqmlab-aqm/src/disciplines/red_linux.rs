@@ -20,7 +20,6 @@
 //! 2. The idle table is made for the link's rate if no bandwidth is given;
 //!    tc then takes 10 Mbit/s.
 //! 3. A limit in packets counts packets. Thresholds are in bytes.
-//! 4. `nodrop` without `ecn`, which Linux refuses, has no effect.
 //!
 //! In common with Linux: a change of any parameter drops all packets in the queue and restarts the
 //! average, because it replaces the FIFO inside. The average of an idle queue decays 15.625 times
@@ -156,14 +155,20 @@ impl Component for RedLinuxParams {
 
     fn check(&self) -> Result<()> {
         let (low, high) = (self.min_threshold, self.max_threshold);
-        if matches!(high, Limit::Bytes(bytes) if bytes.get() > MOST_BYTES) {
-            let allowed = format!("up to {MOST_BYTES}b");
-            return Err(Error::not_allowed(high, allowed).at("max_threshold"));
-        }
         for (key, threshold) in [("min_threshold", low), ("max_threshold", high)] {
-            if !matches!(threshold, Limit::Bytes(_) | Limit::Bdp(_)) {
-                return Err(Error::not_allowed(threshold, "bytes").at(key));
+            // Linux, red_check_params: scaled, it has to fit.
+            let end = 1 << (31 - self.wlog);
+            match threshold {
+                Limit::Bytes(bytes) if bytes.get() >= end => {
+                    let allowed = format!("less than {end}b with `wlog` {}", self.wlog);
+                    return Err(Error::not_allowed(threshold, allowed).at(key));
+                }
+                Limit::Bytes(_) | Limit::Bdp(_) => {}
+                _ => return Err(Error::not_allowed(threshold, "bytes").at(key)),
             }
+        }
+        if self.nodrop && !self.ecn {
+            return Err(Error::not_allowed("true", "false without `ecn`").at("nodrop"));
         }
         check_order(low, high)
     }
@@ -471,7 +476,7 @@ impl Aqm for RedLinux {
 mod tests {
     use super::*;
     use crate::testing::{drain, env, fill, queue};
-    use aqmlab_core::Ecn;
+    use aqmlab_core::{Ecn, Params};
 
     #[test]
     fn a_probability_of_one_overflows_in_tc() {
@@ -504,10 +509,21 @@ mod tests {
         };
         assert_eq!(sent(true, false, true, Ecn::NotEct), 20);
         assert_eq!(sent(true, false, true, Ecn::Ect0), 20);
-        for (nodrop, harddrop, ecn) in
-            [(false, false, true), (true, true, true), (true, false, false)]
-        {
-            assert!(sent(nodrop, harddrop, ecn, Ecn::NotEct) < 3);
+        for (nodrop, harddrop) in [(false, false), (true, true)] {
+            assert!(sent(nodrop, harddrop, true, Ecn::NotEct) < 3);
         }
+    }
+
+    #[test]
+    fn what_linux_refuses_is_an_error() {
+        let refused = |key: &str, text: &str| {
+            let mut params = RedLinuxParams::default();
+            params.set("wlog", &"9".into()).unwrap();
+            params.set(key, &text.into()).unwrap();
+            params.check().unwrap_err().to_string()
+        };
+        let error = refused("max_threshold", "4194304b");
+        assert!(error.contains("less than 4194304b with `wlog` 9"), "{error}");
+        assert!(refused("nodrop", "true").contains("false without `ecn`"));
     }
 }

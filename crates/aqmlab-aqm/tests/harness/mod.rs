@@ -322,10 +322,12 @@ pub fn variants() -> Vec<String> {
         for spec in &entry.params {
             let is_other = |choice: &&&str| Some(**choice) != spec.default.as_deref();
             for choice in spec.choices.iter().filter(is_other) {
-                // Only Linux has it.
-                let is_linux = (entry.name, spec.name) == ("dualpi2", "drop_early");
-                let variant = if is_linux { " variant=linux" } else { "" };
-                all.push(format!("{} {}={choice}{variant}", entry.name, spec.name));
+                let needs = match (entry.name, spec.name) {
+                    ("dualpi2", "drop_early") => " variant=linux",
+                    ("red_linux", "nodrop") => " ecn=true",
+                    _ => "",
+                };
+                all.push(format!("{} {}={choice}{needs}", entry.name, spec.name));
             }
         }
     }

@@ -25,7 +25,7 @@ pub enum Form {
     Size,
     /// A number of packets (`1000`, `1000p`), or what else the parameter takes.
     Packets,
-    /// A number with `pkt`, `packet` or `packets`.
+    /// A number with `p`, `pkt`, `pkts`, `packet` or `packets`.
     CountOfPackets,
     /// A whole number of bytes within limits.
     Octets(i64, i64),
@@ -75,7 +75,9 @@ impl Form {
             Form::CountOfPackets => {
                 let (number, unit) = text.split_at(end_of_number(text));
                 match unit {
-                    "pkt" | "packet" | "packets" if !number.is_empty() => number.into(),
+                    "p" | "pkt" | "pkts" | "packet" | "packets" if !number.is_empty() => {
+                        number.into()
+                    }
                     _ => return Err("a number of packets such as 5packets".into()),
                 }
             }

@@ -29,8 +29,10 @@ use crate::one_queue::{Aqm, OneQueue};
 
 mod form;
 mod linux;
+mod selector;
 mod state;
 
+pub use selector::DsSelector;
 pub(crate) use state::{CodelSettings, CodelState, Source};
 
 choices! {

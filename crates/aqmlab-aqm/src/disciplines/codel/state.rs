@@ -3,7 +3,7 @@
 use aqmlab_core::{Packet, Span, Time, math};
 
 use super::form::{Clock, DropCounting, Recall, Root, Variant};
-use super::{CodelParams, linux};
+use super::{CodelParams, DsSelector, linux};
 use crate::discipline::{Context, LinkEnv, Reason};
 
 /// What the algorithm needs to know of the parameters, computed once; times
@@ -15,6 +15,8 @@ pub(crate) struct CodelSettings {
     form: Variant,
     ecn: bool,
     ce_threshold: Option<f64>,
+    /// The packets that the threshold is for; all without one.
+    ce_selector: Option<DsSelector>,
     /// A delay less than this is below every threshold, however the clock
     /// rounds: most packets need no more than this comparison. Nothing for
     /// variants that look at every packet.
@@ -45,11 +47,17 @@ impl CodelSettings {
             form,
             ecn: params.ecn,
             ce_threshold: params.ce_threshold.map(on_clock),
+            ce_selector: None,
             // ns-2 learns the largest packet, from 256 bytes.
             smallest_backlog: if form.learns { 256 } else { env.mtu.get() },
             bucket: false,
             alone: false,
         }
+    }
+
+    /// With a threshold for some packets only.
+    pub fn selecting(self, ce_selector: Option<DsSelector>) -> Self {
+        CodelSettings { ce_selector, ..self }
     }
 
     /// For one of many queues that is compared with a full packet by itself.
@@ -362,6 +370,7 @@ impl CodelState {
     ) {
         if let Some(threshold) = law.ce_threshold
             && now - law.clock(packet.arrival()) > threshold
+            && law.ce_selector.is_none_or(|selector| selector.selects(packet))
             && packet.ecn().is_capable()
         {
             cx.mark(packet, Reason::Codel);

@@ -22,9 +22,9 @@ use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
 mod linux;
 mod rfc9332;
 
-use aqmlab_core::words::{Dialect, Form, Word};
+use aqmlab_core::words::{Dialect, Effect, Form, Given, Settings, Word};
 use aqmlab_core::{
-    Component, Ecn, Error, Limit, Packet, Result, Span, Time, choices, math, params,
+    Component, Ecn, Error, Limit, Packet, ParamType, Result, Span, Time, choices, math, params,
 };
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
@@ -151,11 +151,45 @@ const TC: &[Dialect] = &[Dialect {
         Word::value("classic_protection", "c_protection", Form::Percent),
         Word::ignored("split_gso", false, "packets are never aggregated"),
         Word::ignored("no_split_gso", false, "packets are never aggregated"),
-        Word::refused("max_rtt", true, "give target, tupdate, alpha and beta"),
-        Word::refused("typical_rtt", true, "give target, tupdate, alpha and beta"),
+        Word::refused("memlimit", true, "the memory of packets is not modelled"),
+        Word { word: "max_rtt", effect: Effect::Derived { key: "beta", write: |_| None } },
+        Word { word: "typical_rtt", effect: Effect::Derived { key: "target", write: |_| None } },
     ]],
+    finish: Some(derive),
     ..Dialect::EMPTY
 }];
+
+/// Derives target, update interval and gains from round-trip times as `dualpi2_parse_opt` of
+/// iproute2 does: in whole microseconds, a typical one of a sixth of the longest.
+fn derive(settings: &mut dyn Settings, given: &Given<'_>) -> Result<()> {
+    let read = |word: &str| {
+        given.derived(word).map(|text| match Span::parse(&text.into()) {
+            Ok(span) if span >= Span::from_micros(1) => Ok(span.as_nanos() / 1000),
+            Ok(span) => Err(Error::not_allowed(span, "a time from 1us").at(word)),
+            Err(error) => Err(error.at(word)),
+        })
+    };
+    let (longest, typical) = (read("max_rtt").transpose()?, read("typical_rtt").transpose()?);
+    let Some(longest) = longest.or(typical.map(|typical| 6 * typical)) else { return Ok(()) };
+    let typical = typical.unwrap_or((longest / 6).max(1));
+    if typical > longest {
+        let given = Span::from_micros(typical);
+        return Err(Error::not_allowed(given, "no more than `max_rtt`").at("typical_rtt"));
+    }
+    let tupdate = typical.min(longest / 3).max(1);
+    let micros = longest as f64;
+    let (alpha, beta) = (1e5 * tupdate as f64 / (micros * micros), 3e5 / micros);
+    // Linux counts gains in 1/256.
+    if alpha < 1.0 / 256.0 {
+        let given = Span::from_micros(longest);
+        let allowed = "a shorter time: `alpha` follows as less than 1/256";
+        return Err(Error::not_allowed(given, allowed).at("max_rtt"));
+    }
+    settings.put("target", &Span::from_micros(typical).to_string())?;
+    settings.put("tupdate", &Span::from_micros(tupdate).to_string())?;
+    settings.put("alpha", &alpha.to_string())?;
+    settings.put("beta", &beta.to_string())
+}
 
 impl Component for DualPi2Params {
     const NAME: &'static str = "dualpi2";
@@ -183,7 +217,8 @@ impl Component for DualPi2Params {
                 refuse("scheduler", "ts-fifo".into(), "wrr with `variant = linux`")
             }
             DualPi2Form::Rfc9332 if self.step_packets.is_some() => {
-                refuse("step_packets", "a number".into(), "none unless `variant = linux`")
+                let given = self.step_packets.to_text();
+                refuse("step_packets", given, "none unless `variant = linux`")
             }
             DualPi2Form::Rfc9332 if self.min_qlen_step > 0 => {
                 let given = self.min_qlen_step.to_string();
