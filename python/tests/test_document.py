@@ -88,8 +88,8 @@ def test_digits_follow_the_interval() -> None:
 def test_an_estimate_of_some_runs_says_so() -> None:
     values = np.array([4.0, 6.0, 5.0, 5.5, 4.5])
     told = Estimate.of(stats.estimate(values), 6).times(10).told()
-    assert told == ("50", "20–80, of 5 of 6 runs")
-    assert Estimate.of(stats.estimate(values[:2]), 10).told() == ("5", "of 2 of 10 runs")
+    assert told == ("50", "20–80, in 5 of 6 runs")
+    assert Estimate.of(stats.estimate(values[:2]), 10).told() == ("5", "in 2 of 10 runs")
     assert Estimate.of(stats.estimate(values), 5).runs == ""
 
 

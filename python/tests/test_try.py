@@ -21,7 +21,7 @@ from aqmlab.packs.access_line import LineTrial, loads, pack_of
 from aqmlab.packs.access_line import trial as run
 from aqmlab.packs.access_line.choice import comparisons, recommended, sentences
 from aqmlab.packs.access_line.page import document, table
-from aqmlab.report.document import Figure
+from aqmlab.report.document import Estimate, Figure
 from aqmlab.scenario.access import KINDS, PROFILES, Line, line_of
 from aqmlab.study import Study
 
@@ -97,7 +97,7 @@ def test_runs_without_a_value_count_against_a_queue(trial: LineTrial) -> None:
     )
     assert any(told in each for each in sentences(trial, compared))
     (cell,) = (row[2] for row in table(trial).rows if row[0] == "web: page load (s)")
-    assert isinstance(cell, str) and cell.endswith(f" in {count - 3} of {count} runs")
+    assert isinstance(cell, Estimate) and cell.runs == f"in {count - 3} of {count} runs"
     of["fq_codel"] = np.full(count, np.nan)
     answer = json.loads(json.dumps(trial.to_json(), allow_nan=False))
     assert answer["queues"]["fq_codel"]["web.page_load"]["value"] is None

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from aqmlab.campaign.page import TONES
-from aqmlab.numbers import short
 from aqmlab.packs.access_line.choice import (
     Choice,
     PairedDifference,
@@ -39,7 +38,7 @@ from aqmlab.report.document import panels as draw
 
 if TYPE_CHECKING:
     from aqmlab.campaign import Answer
-    from aqmlab.packs.access_line.trial import LineTrial, Noticed
+    from aqmlab.packs.access_line.trial import LineTrial
 
 PICTURED = ("web.page_load", "call.mos", "game.delay", "ping.rtt", "download.goodput",
             "upload.goodput")  # fmt: skip
@@ -58,19 +57,12 @@ def table(trial: LineTrial, choice: Choice | None = None) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for what in trial.noticed:
         title = f"{what.heading} ({what.unit})" if what.unit else what.heading
-        rows.append((title, *(_cell(trial, what, queue) for queue in trial.queues)))
+        rows.append((title, *(trial.shown(what, queue) for queue in trial.queues)))
     best = choice and choice.queue
     columns = [Column(called(queue), chosen=queue == best) for queue in trial.queues]
     number = trial.result.info.replications
     caption = f"Means of {number} replications; in brackets the 95 % interval, if any."
     return Table((Column("", label=True), *columns), tuple(rows), id="noticed", caption=caption)
-
-
-def _cell(trial: LineTrial, what: Noticed, queue: str) -> Cell:
-    """The mean with its interval; the number of runs where some have no value."""
-    count, number = trial.values(what, queue).size, trial.result.info.replications
-    shown = trial.shown(what, queue)
-    return shown if count in (0, number) else f"{short(shown.value)} in {count} of {number} runs"
 
 
 def figure(trial: LineTrial, choice: Choice | None) -> Figure:

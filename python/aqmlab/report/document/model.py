@@ -78,13 +78,13 @@ class Estimate:
     low: float | None = None
     high: float | None = None
     runs: str = ""
-    """Of which replications, if some have no value: `of 7 of 10 runs`."""
+    """Of which replications, if some have no value: `in 7 of 10 runs`."""
 
     @staticmethod
     def of(found: Statistic, replications: int) -> Estimate:
         """A statistic of so many replications with its interval, if it has one."""
         is_partial = 0 < found.count < replications
-        runs = f"of {found.count} of {replications} runs" if is_partial else ""
+        runs = f"in {found.count} of {replications} runs" if is_partial else ""
         if (ends := found.interval) is None:
             return Estimate(found.value, runs=runs)
         return Estimate(found.value, ends.low, ends.high, runs)
