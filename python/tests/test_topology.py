@@ -49,7 +49,8 @@ def test_hosts_on_both_sides_share_a_link(aqmlab: Aqmlab, tmp_path: Path) -> Non
     """The neighbour's upload and that of the command meet in the uplink's queue."""
     port = 5201
     serve = f"server={TRAFFIC} serve {port}"
-    send = f"{TRAFFIC} bulk server {port} 2"
+    # Long beside the time between the starts of two interpreters: alone, one gets the whole link.
+    send = f"{TRAFFIC} bulk server {port} 4"
     done = aqmlab.ok(
         "shell", "--topology", EXAMPLE, "--host", serve, "--host", f"neighbour={send}",
         "--out", "out", "--", *send.split(),
