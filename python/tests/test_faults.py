@@ -113,6 +113,11 @@ def test_few_open_files(files: int, study: Path, right: dict[str, bytes]) -> Non
         assert table_bytes(study.parent / "out") == right
 
 
+def test_little_memory(study: Path) -> None:
+    done = shell("ulimit -v 80000; aqmlab study study.toml --json --out out", study.parent)
+    assert_refused(done, "a library cannot be loaded: ", "(ulimit -v)", status=1)
+
+
 def test_several_processes_on_one_folder(study: Path, right: dict[str, bytes]) -> None:
     """The first process computes; the others report that, or find finished results."""
     line = command("study", study, "--json", "--out", study.parent / "out")

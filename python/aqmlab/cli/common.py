@@ -11,7 +11,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
@@ -95,6 +95,10 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             fail(str(error), FAILURE)
         except ModuleNotFoundError as error:
             absent(error, for_cluster="address" in kwargs or bool(kwargs.get("cluster")))
+        except ImportError as error:
+            unloadable(error)
+        except MemoryError:
+            fail("the memory does not suffice; is it limited (ulimit -v)?", FAILURE)
         except BrokenPipeError:
             raise SystemExit(FAILURE) from None
         except OSError as error:
@@ -132,6 +136,17 @@ def absent(error: ModuleNotFoundError, *, for_cluster: bool) -> NoReturn:
         bug(error)
     hint = f"pip install 'aqmlab[{'cluster' if for_cluster else 'report'}]'"
     fail(f"this needs the package {error.name}, which is not installed ({hint})", FAILURE)
+
+
+def unloadable(error: ImportError) -> NoReturn:
+    """Ends the program because a compiled library cannot be loaded, with its cause."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    if not str(getattr(cause, "path", "")).endswith(".so"):
+        bug(error)
+    hint = "is the memory of processes limited (ulimit -v)?"
+    fail(f"a library cannot be loaded: {cause} ({hint})", FAILURE)
 
 
 @contextmanager
@@ -276,9 +291,11 @@ def settings_of_real_packets(
 
 
 def say(*lines: str) -> None:
-    """Prints lines on stderr: stdout is that of the program behind the links."""
-    for line in lines:
-        print(f"aqmlab: {line}", file=sys.stderr)
+    """Prints lines on stderr: stdout is that of the program behind the links. Lines that cannot be
+    written (a full disk) do not change the exit status, which is that of the program."""
+    with suppress(OSError):
+        for line in lines:
+            print(f"aqmlab: {line}", file=sys.stderr)
 
 
 def command_line() -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab import signals
-from aqmlab.errors import FolderError, input_error, stored
+from aqmlab.errors import FolderError, StorageError, input_error, stored
 from aqmlab.files import LOCK, OWNER, lock, unlock
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class Reserved:
         self._release()
         with signals.ignored():
             try:
-                _write(emulation, self.folder, command)
+                self.problem = _write(emulation, self.folder, command)
                 self.place = self.folder
             except (FolderError, OSError) as error:
                 reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -203,9 +203,10 @@ def _elsewhere(emulation: Emulation, command: str) -> Path | None:
     return folder
 
 
-def _write(emulation: Emulation, folder: Path, command: str) -> None:
+def _write(emulation: Emulation, folder: Path, command: str) -> str:
+    """Writes the tables, the page and its figures. Returns the problem if only those failed."""
     from aqmlab.emulator.report import document, title
-    from aqmlab.report.document import save
+    from aqmlab.report.document.files import FIGURES, save
     from aqmlab.results import resolved
     from aqmlab.study import Study
     from aqmlab.study.execute import folder_of
@@ -218,4 +219,10 @@ def _write(emulation: Emulation, folder: Path, command: str) -> None:
         results.add([emulation.results])
         results.finish()
         page = document(results.result(computed=1).single(), command, folder)
-        save(page, folder, figures=True)
+        try:
+            save(page, folder, figures=True)
+        except StorageError as error:
+            if error.filename != str(folder / FIGURES):
+                raise
+            return f"{folder}: the figures were not written: {error.strerror}"
+    return ""
