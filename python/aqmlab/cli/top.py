@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Iterator
 from json import dumps as json_text
@@ -149,10 +148,15 @@ def _follow(emulators: list[Emulator], before: Readings, interval: float) -> Non
     from rich.live import Live
 
     screen = console()
-    live = Live(console=screen, auto_refresh=False, screen=sys.stdout.isatty())
-    with contextlib.suppress(KeyboardInterrupt), live:
-        for rows in _looks(emulators, before, interval):
-            live.update(tables(emulators, rows, screen), refresh=True)
+    shown = (tables(emulators, rows, screen) for rows in _looks(emulators, before, interval))
+    with contextlib.suppress(KeyboardInterrupt):
+        if not screen.is_terminal:  # a file or a pipe: one table below the other
+            for table in shown:
+                screen.print(table)
+            return
+        with Live(console=screen, auto_refresh=False, screen=True) as live:
+            for table in shown:
+                live.update(table, refresh=True)
 
 
 def tables(
