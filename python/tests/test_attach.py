@@ -171,6 +171,7 @@ def test_a_path_comes_and_goes(box: Box, server: None, end: signal.Signals) -> N
     before = box.state()
     words = command("attach", "--pid", str(box.pid), "--delay", "15ms", "--rate", "10mbit")
     process = attached(words)
+    assert_refused(run_program(words, env=environment()), "namespace has a path already")
     assert "aqmlab" in box.state()
     far = box.run(sys.executable, "-c", FAR_OF).strip()
     # A round trip to connect and one for the byte.
@@ -232,7 +233,7 @@ BOTH = ["--pid and --interface"]
     ("options", "words"),
     [
         (["--pid", os.getpid(), "--for", "1"], ["--pid", "same network namespace"]),
-        (["--pid", 2**22 + 1, "--for", "1"], ["--pid", "No such file"]),
+        (["--pid", 2**22 + 1, "--for", "1"], ["--pid", "no process with this ID"]),
         (["--interface", "etx0"], ["--interface", "unknown interface"]),
         (["--interface", "lo"], ["--interface", "no Ethernet frames"]),
         ([], BOTH),

@@ -186,6 +186,7 @@ LINES: dict[str, list[str]] = {
     f"{TRY} codel --load hom": ["hom", "home"],
     f"{TRY} codel --profile dls": ["--profile", "dls", "dsl"],
     f"{TRY} codel --shape 95": ["--shape", "95", "above 0, to 1"],
+    f"{TRY} codel --up 100gbit": ["--up: `100gbit`", "a slower line or fewer queues"],
     f"{TRY} fq_codle": ["error: QUEUE: `fq_codle`", "fq_codel"],
     f"{TRY} 'fq_codel trget 3ms'": ["error: QUEUE: `trget`", "target"],
     f"{TRY} codel codel": ["twice"],
@@ -258,6 +259,9 @@ LINES: dict[str, list[str]] = {
     f"{DOWN} rate=1mbit --delay foo -- true": ["--delay: `foo`"],
     f"{DOWN} trace=none -- true": ["none: --down (trace)"],
     f"{DOWN} loss=x% -- true": ["--down (loss): `x%`"],
+    f"{DOWN} 'rate=1mbit trace=up.trace' -- true": ["--down (trace)", "not both"],
+    "shell --rate 1mbit --trace up.trace -- true": ["--trace: `up.trace`", "not both"],
+    "attach --pid 1 --for nan": ["--for: `nan`"],
     "set lab down.rate": ["KEY=VALUE: `down.rate`", "down.rate=5mbit"],
     "shell --trace nowhere -- true": ["nowhere", "there is no such file"],
     "shell --trace bad.trace -- true": ["bad.trace:2", "--trace"],
@@ -267,6 +271,7 @@ LINES: dict[str, list[str]] = {
     "set nowhere down.rate=1mbit": ["NAME: `nowhere`"],
     "run scenario.toml --pcap x --pcap-link dwn": ["--pcap-link: `dwn`: unknown link"],
     "study study.toml --precision 5": ["--precision: `5`: expected a share"],
+    "run seed.toml": ["seed.toml: line 1: not TOML", "--seed takes larger ones"],
     "run scenario.toml --seed 18446744073709551616": ["--seed: `1844", "0 to 1844674407370955161"],
     "study study.toml --seed 18446744073709551616": ["--seed: `1844", "0 to 1844674407370955161"],
     "compare nowhere": ["nowhere: there are no results"],
@@ -285,6 +290,7 @@ LINES: dict[str, list[str]] = {
     "study null.toml": ["'\\x00': this is no name of a file"],
     f"{HOSTS} --rate 1mbit -- true": ["--rate"],
     f"{HOSTS} --loss 0 -- true": ["--loss", "--topology"],
+    f"{HOSTS} --nat -- true": ["--nat", "--host NAME=COMMAND"],
     "shell --at alice -- true": ["--at", "--topology"],
 }  # fmt: skip
 """Command lines, in a folder with the files of `given`, and the words of the message."""
@@ -300,6 +306,7 @@ def given(study: Path) -> Path:
     (folder / "open.toml").write_text('hosts.alice.command = "it\'s"\n')
     (folder / "links.toml").write_text("links = 1\nhosts = { a = {}, b = {} }\n")
     (folder / "null.toml").write_text('scenario = "\\u0000"\n')
+    (folder / "seed.toml").write_text("seed = 9223372036854775808\n")
     (folder / "binary.toml").write_bytes(b"\xff\xfe\x00\x01")
     (folder / "up.trace").write_text("1\n")
     (folder / "bad.trace").write_text("1\nx\n")

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
@@ -107,7 +108,12 @@ def test_a_second_interrupt_does_not_lose_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[object] = []
-    monkeypatch.setattr(keep, "_write", lambda *_: signal.raise_signal(signal.SIGINT))
+
+    def write(*_: object) -> str:
+        signal.raise_signal(signal.SIGINT)
+        return ""
+
+    monkeypatch.setattr(keep, "_write", write)
     before = signal.signal(signal.SIGINT, lambda *_: seen.append("interrupted"))
     with keep.Reserved(tmp_path / "out") as kept:
         pass
@@ -383,7 +389,7 @@ def test_a_loaded_core_is_seen_as_packets_see_it(aqmlab: Aqmlab, tmp_path: Path)
         times["input_lateness"]["max_s"]
     )
     notes = [row["text"] for row in rows_of(tmp_path / "out", "notes")]
-    assert any("could not read them in time" in text for text in notes)
+    assert any("could not read packets in time" in text for text in notes)
     for text in notes:
         assert text in done.stderr
 
@@ -409,7 +415,7 @@ def test_a_user_who_is_not_root_has_a_path(tmp_path: Path) -> None:
     assert "65534" in done.stdout.splitlines()
     assert "aqmlab:" in done.stdout and "aqmlab0:" in done.stdout
     assert "without real-time priority" in done.stderr
-    assert "USER - rtprio 40" in done.stderr
+    assert "USER - rtprio 40" in done.stderr and "--cap-add SYS_NICE" in done.stderr
 
 
 LIMIT = ["prlimit", "--rtprio=40:40", *NOBODY]
@@ -566,3 +572,26 @@ def test_a_disk_that_is_full_in_the_end_costs_no_results(aqmlab: Aqmlab, tmp_pat
     assert "resume" not in done.stderr
     assert (Path(place) / "report.html").exists()
     shutil.rmtree(place)
+
+
+@pytest.mark.needs("ping")
+def test_figures_that_cannot_be_drawn_cost_no_results(tmp_path: Path) -> None:
+    def little_memory() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+    script = "ping -c 1 $AQMLAB_FAR; exit 3"
+    words = command("shell", "--out", "o", "--", "sh", "-c", script)
+    done = run_program(words, cwd=tmp_path, preexec_fn=little_memory)
+    assert done.returncode == 3
+    assert "o: the figures were not written: " in done.stderr
+    assert "; the results are in o" in done.stderr
+    assert open_results(tmp_path / "o").single().links.height == 2
+
+
+@pytest.mark.needs("ping")
+def test_a_full_stderr_keeps_the_status_of_the_command() -> None:
+    script = "ping -c 1 $AQMLAB_FAR; exit 3"
+    with Path("/dev/full").open("w") as full:
+        words = command("shell", "--delay", "1ms", "--", "sh", "-c", script)
+        done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=full, check=False)
+    assert done.returncode == 3

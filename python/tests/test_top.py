@@ -100,6 +100,17 @@ def test_nested_shells_are_seen_in_a_terminal(aqmlab: Aqmlab, shell: int) -> Non
         assert text in seen, text
 
 
+def test_a_pipe_gets_each_table_at_once(aqmlab: Aqmlab, shell: int) -> None:
+    once(aqmlab, shell)
+    words = command("top", str(shell), "--interval", "0.5")
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, env=environment(), text=True)
+    assert process.stdout is not None
+    seen = [process.stdout.readline() for _ in range(20)]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=PATIENCE) == 0
+    assert sum("up" in line and "Mbit/s" in line for line in seen) >= 2, seen
+
+
 def interrupt(process: subprocess.Popen[bytes]) -> None:
     """Presses Ctrl-C."""
     os.killpg(process.pid, signal.SIGINT)
@@ -254,6 +265,7 @@ def test_a_parameter_changes_in_the_running_queue(
     process = start("--up", "rate=2mbit queue={discipline='codel',limit='40p'}")
     same = change(NAME, {"up.rate": "2mbit", "up.queue.target": "5ms"})
     assert [(each.before, each.after) for each in same.changes] == [("2mbit",) * 2, ("5ms",) * 2]
+    assert_refused(aqmlab("set", NAME, "up.loss=200%"), "error: up.loss: `200%`")
     assert_refused(aqmlab("set", NAME, "up.queue.variant=linux"), "up.queue.variant", "`replace`")
     aqmlab.ok("set", NAME, "up.queue.variant=linux", "--replace")
     change(NAME, {"up.queue.limit": "30p"})

@@ -244,7 +244,8 @@ pub(crate) fn prioritise(params: &EmulatorParams) -> Vec<String> {
     {
         remarks.push(format!(
             "without real-time priority ({error}): other programs may delay packets; to permit it, put \
-             `USER - rtprio {0}` into /etc/security/limits.conf and log in again (`ulimit -r` then says {0})",
+             `USER - rtprio {0}` into /etc/security/limits.conf and log in again (`ulimit -r` then says {0}); in \
+             a container: `--cap-add SYS_NICE`",
             params.priority
         ));
     }

@@ -215,8 +215,8 @@ fn too_late(lateness: &TimeSummary, input: &TimeSummary, limit: Span) -> Option<
     // The waiting time before a read is not in the lateness where the path's delay covers it.
     let (p99, most) = (lateness.quantiles[4], lateness.max);
     let why = match input.max * 2 > most {
-        true => "it could not read them in time",
-        false => "it could not write them in time",
+        true => "it could not read packets in time",
+        false => "it could not write packets in time",
     };
     let is_often = p99 > limit.as_secs_f64();
     if lateness.count >= 100 && is_often {

@@ -124,8 +124,12 @@ def shell(
     if topology is not None:
         on_path = {"profile": profile, "scenario": scenario, "down": down, "up": up}
         _refuse(
-            {**of_links, **on_path, "far": far, "nat": nat},
+            {**of_links, **on_path},
             "the links are those of --topology; change them with --set",
+        )
+        _refuse(
+            {"far": far, "nat": nat},
+            "not with --topology, where --host NAME=COMMAND runs a command on a host",
         )
         commands = _commands(host or [])
         place = hosts.load(topology, settings)

@@ -23,7 +23,7 @@ from typing import Any
 
 from aqmlab.emulator.links import link
 from aqmlab.emulator.view import Emulator, named
-from aqmlab.errors import EmulationError, input_error
+from aqmlab.errors import EmulationError, InputError, input_error, renamed
 from aqmlab.scenario.toml import toml_value
 
 PATIENCE = 5.0
@@ -78,7 +78,10 @@ def _text(key: str, value: Any) -> str:
     """A value in TOML, short forms written out."""
     name = key.removeprefix("links.").partition(".")[2]
     if name and "." not in name:
-        value = link({name: value}).get(name, value)
+        try:
+            value = link({name: value}).get(name, value)
+        except InputError as error:
+            raise renamed(error, key) from None
     return toml_value(value)
 
 

@@ -113,6 +113,9 @@ def from_tables(
 
 def link(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The table of a link, of options with their short forms."""
+    if {"rate", "trace"} <= settings.keys():
+        problem = "a link has a rate or a trace, not both"
+        raise input_error(problem, key="--trace", given=str(settings["trace"]))
     table: dict[str, Any] = {}
     for key, value in settings.items():
         outer, dot, inner = key.partition(".")

@@ -112,7 +112,11 @@ pub fn own_all_addresses() -> Result<()> {
 /// Creates the near end in this process' namespace.
 pub fn make_near() -> Result<Tun> {
     let not_permitted = |error: &io::Error| failed("the device of the command", error);
-    Tun::create(NAME).map_err(|error| NoDevice::of(&error).or(|| not_permitted(&error)))
+    Tun::create(NAME).map_err(|error| match error.raw_os_error() {
+        // `attach --pid`: other namespaces are new.
+        Some(libc::EBUSY) => Error::new("this network namespace has a path already"),
+        _ => NoDevice::of(&error).or(|| not_permitted(&error)),
+    })
 }
 
 /// Creates an end of a path in front of an interface, with the first unused name.

@@ -49,13 +49,23 @@ pub(crate) fn no_namespaces(error: &io::Error) -> Error {
     Error::new(problem).hint(hint)
 }
 
+/// Returns the error for a step in new namespaces. Ubuntu creates user namespaces for programs without
+/// an AppArmor profile, but refuses everything in them
+/// (`kernel.apparmor_restrict_unprivileged_userns`).
+fn refused(what: &str, error: &io::Error, is_user: bool) -> Error {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied if is_user => no_namespaces(error),
+        _ => failed(what, error),
+    }
+}
+
 /// Completes the new namespaces of this process, which ends with the emulator. In a user namespace
 /// for this user and group, its programs keep their capabilities if `keeps`.
 pub(crate) fn settle(mapped: Option<(u32, u32)>, keeps: bool) -> Result<()> {
     if let Some((user, group)) = mapped {
         map_user(user, group)?;
     }
-    own_mounts().map_err(|error| failed("a mount namespace", &error))?;
+    own_mounts().map_err(|error| refused("a mount namespace", &error, mapped.is_some()))?;
     if mapped.is_some() && keeps {
         keep_capabilities().map_err(|error| failed("capabilities", &error))?;
     }
@@ -98,14 +108,14 @@ fn map_user(user: u32, group: u32) -> Result<()> {
         let path = format!("/proc/self/{file}");
         files::set(&path, &text).map_err(|error| {
             let is_refused = error.raw_os_error() == Some(libc::EPERM);
-            match (failed(&path, &error), is_refused && user == 0) {
+            if is_refused && user == 0 {
                 // user_namespaces(7): since Linux 5.12.
-                (error, true) => error.hint(
+                return failed(&path, &error).hint(
                     "root without CAP_SETFCAP may not be root in a namespace: run it as \
                      another user; in a container: `--cap-add SETFCAP`",
-                ),
-                (error, false) => error,
+                );
             }
+            refused(&path, &error, true)
         })
     };
     write("setgroups", "deny".into())?;
@@ -113,4 +123,20 @@ fn map_user(user: u32, group: u32) -> Result<()> {
     write("gid_map", format!("{group} {group} 1"))?;
     debug_assert_eq!(identity(), (user, group));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_in_a_namespace_has_the_remedy_for_namespaces() {
+        for number in [libc::EPERM, libc::EACCES] {
+            let error = io::Error::from_raw_os_error(number);
+            let text = refused("/proc/self/uid_map", &error, true).to_string();
+            assert!(text.contains("kernel.apparmor_restrict_unprivileged_userns=0"), "{text}");
+            let text = refused("a mount namespace", &error, false).to_string();
+            assert!(text.starts_with("a mount namespace: "), "{text}");
+        }
+    }
 }

@@ -15,6 +15,7 @@ mod inside;
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -272,7 +273,12 @@ fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
 fn namespace_of(pid: u32) -> Result<File> {
     let named = |error: Error| error.at("--pid").given(pid);
     let here = files::network().map_err(|error| failed("the network namespace", &error))?;
-    let there = files::network_of(pid).map_err(|error| named(failed("its namespace", &error)))?;
+    let there = files::network_of(pid).map_err(|error| {
+        named(match error.kind() {
+            ErrorKind::NotFound => Error::new("no process with this ID is running"),
+            _ => failed("its namespace", &error),
+        })
+    })?;
     match files::is_same(&here, &there) {
         Ok(false) => Ok(there),
         Ok(true) => {

@@ -30,6 +30,8 @@ REPLICATIONS = (10, 30)
 """Minimum, and what there are at most where a replication costs little."""
 WORK = 12e6
 """Packets of all runs together, limited so that an answer takes seconds."""
+MOST_WORK = 100 * WORK
+"""Packets of all runs together that are refused: ten minutes and more of processor time."""
 SHORTEST = 10.0
 
 
@@ -175,9 +177,22 @@ def _read(filled: Filled) -> list[Reading]:
 
 
 def _effort(line: Line, cases: int) -> tuple[float, int]:
-    """Seconds of a run, and replications: what `WORK` allows."""
+    """Seconds of a run, and replications: what `WORK` allows.
+
+    Raises `InputError` for a line of which even the fewest and shortest runs are too much.
+    """
     fewest, most = REPLICATIONS
-    both = line.rate("down") + line.rate("up")
+    rates = {"down": line.rate("down"), "up": line.rate("up")}
+    both = sum(rates.values())
+    packets = fewest * SHORTEST * both * cases / 12_000
+    if packets > MOST_WORK:
+        way = max(rates, key=rates.__getitem__)
+        problem = (
+            f"expected a slower line or fewer queues: {fewest} replications of {SHORTEST:g} s for "
+            f"{cases} queues have up to {packets:.2g} packets (at most {MOST_WORK:.2g})"
+        )
+        hint = "`aqmlab new study` writes a study to start from, with any duration"
+        raise input_error(problem, key=way, given=getattr(line, way), hint=hint)
     allowed = WORK * 12_000 / both / cases
     seconds = min(SECONDS, max(SHORTEST, math.floor(allowed / fewest)))
     return seconds, min(most, max(fewest, math.floor(allowed / seconds)))
