@@ -14,6 +14,7 @@ from real_packets import NOBODY, PORT, TRAFFIC, as_root, tun_for_all
 pytestmark = [pytest.mark.real_packets, pytest.mark.needs("ip"), as_root]
 
 OUTSIDE, OUTSIDE6 = "198.51.100.7", "2001:db8::7"
+SEARCHED = "search lan.example"
 NAME_SERVER = """
 import socket
 server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -34,7 +35,7 @@ def on_a_machine(
     """Runs a script behind a path to the outside, on a machine with a server. `before` is run
     there first; with `LIMIT` in it the emulator may have so many descriptors."""
     (tmp_path / "names.py").write_text(NAME_SERVER)
-    (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.53\n")
+    (tmp_path / "resolv.conf").write_text(f"nameserver 127.0.0.53\n{SEARCHED}\n")
     python = TRAFFIC.split()[0]
     machine = f"""
         ip link set lo up
@@ -83,6 +84,7 @@ def test_tcp_udp_and_names_reach_the_outside(tmp_path: Path, user: tuple[str, ..
         {TRAFFIC} burst {OUTSIDE} {PORT} 20 0
         {TRAFFIC} rtt $AQMLAB_FAR {PORT} 5
         getent ahostsv4 some.name
+        cat /etc/resolv.conf
     """
     lines = on_a_machine(tmp_path, script, "--delay", "5ms").stdout.splitlines()
     rtt, bulk, burst, inward = (json.loads(line) for line in lines[:4])
@@ -91,6 +93,7 @@ def test_tcp_udp_and_names_reach_the_outside(tmp_path: Path, user: tuple[str, ..
     assert burst == [20, 0]
     assert 10 < min(inward) < 16
     assert OUTSIDE in lines[4]
+    assert SEARCHED in lines
 
 
 def test_the_path_is_what_the_outside_is_behind(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ impl Inside<'_> {
     fn start_keeper(&self, gateway: &OwnedFd) -> Result<Pid> {
         own_all_addresses()?;
         if self.own_names {
-            let text = format!("nameserver {}\n", self.block.far().0);
+            let text = files::names_from(self.block.far().0);
             files::cover(RESOLV_CONF, &text).map_err(|error| failed(RESOLV_CONF, &error))?;
         }
         match fork_into(0).map_err(|error| failed("a process", &error))? {

@@ -5,7 +5,7 @@
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use super::process::{mount, unmount};
 use super::{check, owned};
@@ -67,6 +67,15 @@ pub fn name_servers() -> Vec<IpAddr> {
     let words = text.lines().filter_map(|line| line.strip_prefix("nameserver"));
     // An address may be followed by a zone.
     words.filter_map(|word| word.split('%').next()?.trim().parse().ok()).collect()
+}
+
+/// Returns the machine's configuration of names, with another name server and all else kept: domains
+/// to search, and options.
+pub fn names_from(server: Ipv4Addr) -> String {
+    let text = fs::read_to_string(RESOLV_CONF).unwrap_or_default();
+    let kept = text.lines().filter(|line| !line.starts_with("nameserver"));
+    let kept: String = kept.flat_map(|line| [line, "\n"]).collect();
+    format!("{kept}nameserver {server}\n")
 }
 
 /// Configuration file of name servers.
