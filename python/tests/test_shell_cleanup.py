@@ -332,6 +332,19 @@ def test_a_far_end_that_answers_nothing_is_remarked_on(is_silent: bool) -> None:
     assert ("100.64.0.0/10" in done.stderr) == is_silent
 
 
+DATAGRAM = "import socket; socket.socket(2, 2).sendto(b'', ('198.51.100.9', 53))"
+
+
+@as_root
+@pytest.mark.parametrize("is_root", [True, False])
+def test_other_networks_are_said_to_need_nat(tmp_path: Path, is_root: bool) -> None:
+    """A name that cannot be resolved is the first thing that goes wrong."""
+    words = command("shell", "--", sys.executable, "-c", DATAGRAM)
+    done = run_program(["unshare", "--net", *words]) if is_root else as_nobody(words, tmp_path)
+    assert "other networks need --nat" in done.stderr
+    assert "a firewall may drop packets" not in done.stderr
+
+
 ASKS = r"""
 import socket, struct
 client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

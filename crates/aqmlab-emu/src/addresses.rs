@@ -86,20 +86,30 @@ impl Block {
         })
     }
 
+    /// Returns the number of the outermost block that contains the destination of an IP packet, if
+    /// any.
+    pub fn of_packet(packet: &[u8]) -> Option<usize> {
+        match packet.first()? >> 4 {
+            4 => Self::number_v4(packet.get(16..20)?.try_into().ok()?),
+            6 => Self::number_v6(packet.get(24..40)?.try_into().ok()?),
+            _ => None,
+        }
+    }
+
     /// Returns the number of enclosing blocks, without `ALL`.
     pub fn depth(&self) -> u64 {
         self.level.saturating_sub(1)
     }
 
     /// Returns the number of the outermost block that contains an IPv4 address, if any.
-    pub fn number_v4(address: [u8; 4]) -> Option<usize> {
+    fn number_v4(address: [u8; 4]) -> Option<usize> {
         let address = u32::from_be_bytes(address);
         let number = (address ^ Block::ALL.v4) >> (32 - Block::ALL.v4_bits - OUTERMOST);
         (number < 1 << OUTERMOST).then_some(number as usize)
     }
 
     /// Returns the number of the outermost block that contains an IPv6 address, if any.
-    pub fn number_v6(address: [u8; 16]) -> Option<usize> {
+    fn number_v6(address: [u8; 16]) -> Option<usize> {
         let address = u128::from_be_bytes(address);
         let number = (address ^ Block::ALL.v6) >> (128 - Block::ALL.v6_bits - OUTERMOST);
         (number < 1 << OUTERMOST).then_some(number as usize)

@@ -14,6 +14,7 @@ use aqmlab_sim::network::series::{LinkSeries, Sample};
 use aqmlab_sim::network::{HEADER, Hop, LossCause, Network, Observer, PacketStore, RouteId, Setup};
 use aqmlab_sim::scenario::{Change, Level, Surroundings};
 
+use crate::addresses::Block;
 use crate::changes::{Asked, Changes, Made};
 use crate::packet::buffers::{Buffers, Frame, segment_and_route};
 use crate::packet::offload::Offload;
@@ -34,6 +35,17 @@ impl Tally {
         self.packets += 1;
         self.bytes += bytes;
     }
+}
+
+/// Large packets that entered on a route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entered {
+    /// All of them.
+    pub packets: u64,
+    /// Packets that expect an answer: all but UDP to a shell's addresses.
+    pub awaiting: u64,
+    /// Packets to other addresses than those of shells.
+    pub elsewhere: u64,
 }
 
 /// Route of packets that enter at a port.
@@ -128,9 +140,8 @@ pub struct DataPath {
     pub entered: Tally,
     /// Packets that left, whether or not the device accepted them.
     pub left: Tally,
-    /// By route: large packets that entered, and the number of them that expect an answer (all but
-    /// UDP).
-    pub came: Vec<[u64; 2]>,
+    /// By route: large packets that entered.
+    pub came: Vec<Entered>,
     /// Packets rejected as unsupported, by [`Unfit`].
     pub unfit: [u64; Unfit::ALL.len()],
     run: Option<(Run, u16, Time)>,
@@ -172,7 +183,7 @@ impl DataPath {
         DataPath {
             network,
             changes: Changes::new(scenario, surroundings(scenario)),
-            came: vec![[0; 2]; routes.len()],
+            came: vec![Entered::default(); routes.len()],
             exits: routes.into_iter().map(|route| route.exit).collect(),
             now: Time::ZERO,
             sampled: 0,
@@ -235,6 +246,7 @@ impl DataPath {
             }
             plan(bytes, headers, offload)
         });
+        let is_elsewhere = Block::of_packet(bytes).is_none();
         let frame = match planned {
             Ok(frame) if usize::from(route) < self.exits.len() => Frame { waited, ..frame },
             Ok(_) => return self.unfit[Unfit::NoRoute as usize] += 1,
@@ -242,8 +254,9 @@ impl DataPath {
         };
         self.now = now;
         let came = &mut self.came[usize::from(route)];
-        came[0] += 1;
-        came[1] += u64::from(frame.headers.protocol != UDP);
+        came.packets += 1;
+        came.awaiting += u64::from(frame.headers.protocol != UDP || is_elsewhere);
+        came.elsewhere += u64::from(is_elsewhere);
         let place = buffers.keep(frame);
         for segment in 0..frame.segments {
             let handle = frame.packet(place, segment, route);

@@ -45,17 +45,11 @@ impl Router {
 
     /// Returns the route of a packet from this host.
     pub fn route(&self, host: usize, packet: &[u8]) -> u16 {
-        let block = match packet.first().map(|byte| byte >> 4) {
-            Some(4) => {
-                packet.get(16..20).and_then(|bytes| Block::number_v4(bytes.try_into().ok()?))
-            }
-            Some(6) => {
-                packet.get(24..40).and_then(|bytes| Block::number_v6(bytes.try_into().ok()?))
-            }
-            // Not an IP packet: it is rejected on any route.
-            _ => return self.ways[host].iter().copied().min().unwrap_or(NOWHERE),
-        };
-        block.map_or(NOWHERE, |block| self.ways[host][block])
+        // Not an IP packet: it is rejected on any route.
+        if !matches!(packet.first().map(|byte| byte >> 4), Some(4 | 6)) {
+            return self.ways[host].iter().copied().min().unwrap_or(NOWHERE);
+        }
+        Block::of_packet(packet).map_or(NOWHERE, |block| self.ways[host][block])
     }
 }
 

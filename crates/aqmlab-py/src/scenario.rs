@@ -105,7 +105,7 @@ impl PyScenario {
             Scenario::from_table(table, file, &overrides, outside)
         };
         let scenario = scenario.map_err(|error| match error.problem.ends_with("too large") {
-            // The TOML library says so of whole numbers above 2^63 - 1.
+            // Whole numbers above 2^63 - 1, by the TOML library.
             true => error
                 .hint("whole numbers in TOML end at 9223372036854775807; --seed takes larger ones"),
             false => error,

@@ -226,15 +226,16 @@ impl<'a> Shell<'a> {
         let links = [options.down.clone(), options.up.clone()];
         let mut tasks = ProcessTasks::new(init, &path, links, params.drain, params)?;
         tasks.until = options.until.map_or(Time::MAX, |span| Time::ZERO + span);
-        // New namespaces have no firewall rules.
-        let is_here = ports[1].name != devices::GATEWAY_PORT && target.is_none();
+        let can_be_silent = gateway.is_none() && target.is_none();
+        // New namespaces have no firewall rules, and lead nowhere.
+        let is_alone = ports[1].name == devices::GATEWAY_PORT;
         tasks.diversion = target.map(|it| it.divert(&ports[0], &ports[1])).transpose()?;
         let far = ports[1].name.clone();
         let ports = ports.into();
         let mut emulated = emulate(path, ports, (gateway, None), tasks, Duration::ZERO, params)?;
         let live = &mut emulated.live;
         live.writer.overrun += files::dropped(&far);
-        emulated.remarks.extend(unanswered(&live.path).filter(|_| is_here));
+        emulated.remarks.extend(unanswered(&live.path, is_alone).filter(|_| can_be_silent));
         Ok(to_result(emulated, flows, params))
     }
 }
@@ -246,10 +247,17 @@ pub(crate) fn is_interactive(command: &[OsString]) -> bool {
     matches!(command, [program] if program.as_encoded_bytes().ends_with(b"sh"))
 }
 
-/// Returns a warning if packets that expect an answer reached the far end, but nothing returned.
-fn unanswered(path: &DataPath) -> Option<String> {
-    let ([_, awaiting], [back, _]) = (path.came[0], path.came[1]);
-    (awaiting > 0 && back == 0 && path.left.packets > 0).then(|| {
+/// Returns a warning if packets that expect an answer reached the far end, but nothing returned, or
+/// if packets went to other networks from a far end that is alone.
+fn unanswered(path: &DataPath, is_alone: bool) -> Option<String> {
+    let (came, back) = (path.came[0], path.came[1]);
+    let is_silent = came.awaiting > 0 && back.packets == 0 && path.left.packets > 0;
+    let is_nat = is_alone || is_silent && came.elsewhere == came.awaiting;
+    if came.elsewhere > 0 && is_nat {
+        let text = "packets to other addresses than $AQMLAB_FAR were not answered: other networks need --nat";
+        return Some(text.into());
+    }
+    (is_silent && !is_alone).then(|| {
         "no packet returned from the far end: if a server listens there, a firewall may drop packets \
          from 100.64.0.0/10 or on the device aqmlab0 (see `nft list ruleset`, `iptables -S` and \
          net.ipv4.conf.all.rp_filter); other addresses than $AQMLAB_FAR need --nat"
