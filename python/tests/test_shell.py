@@ -365,7 +365,13 @@ def test_every_packet_can_be_recorded(client: Client, tmp_path: Path) -> None:
     # The connection in both directions, and attempts while the server started.
     flows = pl.read_parquet(tmp_path / "out/flows.parquet")
     assert flows.height == packets["flow"].n_unique() >= 2
-    assert flows["goodput_bps"].max() == pytest.approx(50e6, rel=0.2)
+    assert flows["throughput_bps"].max() == pytest.approx(50e6, rel=0.2)
+    # Headers and retransmissions are in it: goodput is unknown, not 0.
+    assert flows["goodput_bps"].null_count() == flows.height
+    assert not set(pl.read_parquet(tmp_path / "out/metrics.parquet")["metric"]) & {
+        "goodput",
+        "jain",
+    }
     assert packets.filter(link="down")["is_ack"].mean() > 0.9
 
 

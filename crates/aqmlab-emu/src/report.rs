@@ -9,7 +9,7 @@ use aqmlab_sim::network::series::{Sample, Subject};
 use aqmlab_sim::run::diagnosis::{About, Finding};
 use aqmlab_sim::scenario::{Change, FlowGroup};
 use aqmlab_sim::workload::quantities::Quantity;
-use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Traffic};
+use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult};
 
 use crate::live::intake::Intake;
 use crate::live::{Emulated, Live, Writer};
@@ -73,13 +73,8 @@ pub(crate) fn to_result(
         ("gathered_s", pace.departures.interval.as_secs_f64()),
     ];
     values.extend(Unfit::ALL.map(Unfit::name).into_iter().zip(unfit.map(|count| count as f64)));
-    let mut groups: Vec<GroupResult> = flows
-        .iter()
-        .map(|_| GroupResult {
-            traffic: [Some(Traffic::default()), None],
-            ..GroupResult::default()
-        })
-        .collect();
+    // Without traffic: the data of programs are unknown, as headers and retransmissions count too.
+    let mut groups = vec![GroupResult::default(); flows.len()];
     // Measurements of the emulator itself are in the first group.
     if let Some(first) = groups.first_mut() {
         let times = [("lateness", &lateness), ("input_lateness", &input)];
@@ -200,7 +195,7 @@ fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
         for (row, (bytes, last)) in rows.iter_mut().zip(passed) {
             if bytes > 0 && last > row.start {
                 let rate = bytes as f64 * 8.0 / (last - row.start).as_secs_f64();
-                row.goodput = row.goodput.min(rate);
+                row.throughput = row.throughput.min(rate);
             }
         }
     }
