@@ -100,6 +100,11 @@ def test_nested_shells_are_seen_in_a_terminal(aqmlab: Aqmlab, shell: int) -> Non
         assert text in seen, text
 
 
+def test_a_shell_does_not_see_its_own_emulator(aqmlab: Aqmlab) -> None:
+    done = aqmlab("shell", "-q", "--", *command("top", "--once"))
+    assert_refused(done, "run this outside of the shell")
+
+
 def test_a_pipe_gets_each_table_at_once(aqmlab: Aqmlab, shell: int) -> None:
     once(aqmlab, shell)
     words = command("top", str(shell), "--interval", "0.5")

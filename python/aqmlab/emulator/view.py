@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import struct
 import time
 from collections.abc import Iterator
@@ -76,7 +77,9 @@ def some_running(key: str = "", given: object = None) -> list[Emulator]:
     found = running()
     if not found:
         problem = "no emulator is running that this user may inspect"
-        raise input_error(problem, key=key, given=given, hint="start one with `aqmlab shell`")
+        is_inside = "AQMLAB_NEAR" in os.environ
+        hint = "run this outside of the shell" if is_inside else "start one with `aqmlab shell`"
+        raise input_error(problem, key=key, given=given, hint=hint)
     return found
 
 
