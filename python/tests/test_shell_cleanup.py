@@ -332,6 +332,14 @@ def test_a_far_end_that_answers_nothing_is_remarked_on(is_silent: bool) -> None:
     assert ("100.64.0.0/10" in done.stderr) == is_silent
 
 
+@as_root
+def test_a_far_end_without_a_server_is_remarked_on(tmp_path: Path) -> None:
+    words = command("shell", "--", "sh", "-c", f"{TRAFFIC} trip $AQMLAB_FAR {PORT} 1")
+    assert "no server is at $AQMLAB_FAR" in as_nobody(words, tmp_path).stderr
+    words[-4:-4] = ["--far", "sleep 9"]
+    assert "no server is at $AQMLAB_FAR" not in as_nobody(words, tmp_path).stderr
+
+
 DATAGRAM = "import socket; socket.socket(2, 2).sendto(b'', ('198.51.100.9', 53))"
 
 

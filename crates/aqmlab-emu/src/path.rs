@@ -19,7 +19,7 @@ use crate::changes::{Asked, Changes, Made};
 use crate::packet::buffers::{Buffers, Frame, segment_and_route};
 use crate::packet::offload::Offload;
 use crate::packet::segments::{MOST_HEAD, Run, plan};
-use crate::packet::wire::{UDP, Unfit, parse};
+use crate::packet::wire::{TCP, UDP, Unfit, parse};
 
 /// Number of packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub struct Entered {
     pub awaiting: u64,
     /// Packets to other addresses than those of shells.
     pub elsewhere: u64,
+    /// TCP segments and UDP datagrams to addresses of shells.
+    pub to_servers: u64,
 }
 
 /// Route of packets that enter at a port.
@@ -257,6 +259,8 @@ impl DataPath {
         came.packets += 1;
         came.awaiting += u64::from(frame.headers.protocol != UDP || is_elsewhere);
         came.elsewhere += u64::from(is_elsewhere);
+        let has_ports = matches!(frame.headers.protocol, TCP | UDP);
+        came.to_servers += u64::from(has_ports && !is_elsewhere);
         let place = buffers.keep(frame);
         for segment in 0..frame.segments {
             let handle = frame.packet(place, segment, route);

@@ -227,15 +227,17 @@ impl<'a> Shell<'a> {
         let mut tasks = ProcessTasks::new(init, &path, links, params.drain, params)?;
         tasks.until = options.until.map_or(Time::MAX, |span| Time::ZERO + span);
         let can_be_silent = gateway.is_none() && target.is_none();
-        // New namespaces have no firewall rules, and lead nowhere.
+        // New namespaces have no firewall rules and no servers, and lead nowhere.
         let is_alone = ports[1].name == devices::GATEWAY_PORT;
+        let is_empty = is_alone && options.far.is_empty();
         tasks.diversion = target.map(|it| it.divert(&ports[0], &ports[1])).transpose()?;
         let far = ports[1].name.clone();
         let ports = ports.into();
         let mut emulated = emulate(path, ports, (gateway, None), tasks, Duration::ZERO, params)?;
         let live = &mut emulated.live;
         live.writer.overrun += files::dropped(&far);
-        emulated.remarks.extend(unanswered(&live.path, is_alone).filter(|_| can_be_silent));
+        let remark = unanswered(&live.path, is_alone, is_empty).filter(|_| can_be_silent);
+        emulated.remarks.extend(remark);
         Ok(to_result(emulated, flows, params))
     }
 }
@@ -247,14 +249,19 @@ pub(crate) fn is_interactive(command: &[OsString]) -> bool {
     matches!(command, [program] if program.as_encoded_bytes().ends_with(b"sh"))
 }
 
-/// Returns a warning if packets that expect an answer reached the far end, but nothing returned, or
-/// if packets went to other networks from a far end that is alone.
-fn unanswered(path: &DataPath, is_alone: bool) -> Option<String> {
+/// Returns a warning if packets that expect an answer reached the far end, but nothing returned, if
+/// packets went to other networks from a far end that is alone, or to servers at one without any.
+fn unanswered(path: &DataPath, is_alone: bool, is_empty: bool) -> Option<String> {
     let (came, back) = (path.came[0], path.came[1]);
     let is_silent = came.awaiting > 0 && back.packets == 0 && path.left.packets > 0;
     let is_nat = is_alone || is_silent && came.elsewhere == came.awaiting;
     if came.elsewhere > 0 && is_nat {
         let text = "packets to other addresses than $AQMLAB_FAR were not answered: other networks need --nat";
+        return Some(text.into());
+    }
+    if is_empty && came.to_servers > 0 {
+        let text = "no server is at $AQMLAB_FAR: it is a namespace of its own; --far COMMAND starts a server \
+                    there, and with --nat $AQMLAB_FAR stands for this machine";
         return Some(text.into());
     }
     (is_silent && !is_alone).then(|| {
