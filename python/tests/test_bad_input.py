@@ -320,6 +320,12 @@ def test_a_wrong_command_line_is_one_sentence(line: str, given: Path, aqmlab: Aq
     assert sorted(given.rglob("*")) == before
 
 
+def test_a_byte_order_mark_is_ignored(study: Path, aqmlab: Aqmlab) -> None:
+    for file in (study, study.with_name("scenario.toml")):
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    aqmlab.ok("study", study, "--out", "out", "--no-report")
+
+
 def test_a_full_stdout_is_an_error() -> None:
     with Path("/dev/full").open("w") as full:
         words = command("list", "--json")

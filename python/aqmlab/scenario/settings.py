@@ -111,12 +111,12 @@ def each_of(given: str | Iterable[T]) -> list[str | T]:
 
 
 def read_text(path: Path) -> str:
-    """The text of the file at `path`.
+    """The text of the file at `path`, without a byte order mark.
 
     Raises `InputError` if it is missing, is not a file, may not be read or is not UTF-8 text.
     """
     try:
-        return read_bytes(path, MOST_TEXT).decode("utf-8")
+        return read_bytes(path, MOST_TEXT).decode("utf-8-sig")
     except FileNotFoundError:
         near = _neighbour(path)
         hint = f"did you mean `{near}`?" if near else TO_BEGIN_WITH
