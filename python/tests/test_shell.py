@@ -7,7 +7,6 @@ import json
 import os
 import pty
 import re
-import resource
 import select
 import shutil
 import signal
@@ -578,26 +577,3 @@ def test_a_disk_that_is_full_in_the_end_costs_no_results(aqmlab: Aqmlab, tmp_pat
     assert "resume" not in done.stderr
     assert (Path(place) / "report.html").exists()
     shutil.rmtree(place)
-
-
-@pytest.mark.needs("ping")
-def test_figures_that_cannot_be_drawn_cost_no_results(tmp_path: Path) -> None:
-    def little_memory() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-
-    script = "ping -c 1 $AQMLAB_FAR; exit 3"
-    words = command("shell", "--out", "o", "--", "sh", "-c", script)
-    done = run_program(words, cwd=tmp_path, preexec_fn=little_memory)
-    assert done.returncode == 3
-    assert "o: the figures were not written: " in done.stderr
-    assert "; the results are in o" in done.stderr
-    assert open_results(tmp_path / "o").single().links.height == 2
-
-
-@pytest.mark.needs("ping")
-def test_a_full_stderr_keeps_the_status_of_the_command() -> None:
-    script = "ping -c 1 $AQMLAB_FAR; exit 3"
-    with Path("/dev/full").open("w") as full:
-        words = command("shell", "--delay", "1ms", "--", "sh", "-c", script)
-        done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=full, check=False)
-    assert done.returncode == 3

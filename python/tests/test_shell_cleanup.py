@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import resource
 import shlex
 import shutil
 import signal
@@ -27,6 +28,8 @@ from random import Random
 import pytest
 from helpers import PATIENCE, command, environment, run_program, wait_until
 from real_packets import NOBODY, PORT, TRAFFIC, as_root, python_for_all, tun_for_all, without
+
+from aqmlab.study.folder import open_results
 
 pytestmark = pytest.mark.real_packets
 SIOCGIFADDR = 0x8915
@@ -384,3 +387,26 @@ def test_only_processes_of_the_shell_get_devices(tmp_path: Path) -> None:
     assert inside.startswith("M 1 ")
     assert outside.stdout.split(maxsplit=2)[:2] == ["R", "0"]
     assert "only the processes of this shell" in outside.stdout
+
+
+@pytest.mark.needs("ping")
+def test_figures_that_cannot_be_drawn_cost_no_results(tmp_path: Path) -> None:
+    def little_memory() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+    script = "ping -c 1 $AQMLAB_FAR; exit 3"
+    words = command("shell", "--out", "o", "--", "sh", "-c", script)
+    done = run_program(words, cwd=tmp_path, preexec_fn=little_memory)
+    assert done.returncode == 3
+    assert "o: the figures were not written: " in done.stderr
+    assert "; the results are in o" in done.stderr
+    assert open_results(tmp_path / "o").single().links.height == 2
+
+
+@pytest.mark.needs("ping")
+def test_a_full_stderr_keeps_the_status_of_the_command() -> None:
+    script = "ping -c 1 $AQMLAB_FAR; exit 3"
+    with Path("/dev/full").open("w") as full:
+        words = command("shell", "--delay", "1ms", "--", "sh", "-c", script)
+        done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=full, check=False)
+    assert done.returncode == 3

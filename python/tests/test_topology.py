@@ -9,10 +9,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, assert_refused
+from helpers import Aqmlab, assert_refused, rows_of
 from real_packets import TRAFFIC
 from test_mahimahi import events
 from test_pcapng import read
+
+from aqmlab.study.folder import open_results
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.toml"
 
@@ -120,3 +122,16 @@ def test_mistakes_in_the_file_are_named(aqmlab: Aqmlab, tmp_path: Path) -> None:
     refused("[hosts.alice]", "[hosts.alice]\nkommand = 'x'", "kommand", "command")
     refused('rate = "10mbit"', 'rate = "10mbus"', "links.uplink.rate", "10mbus")
     refused('to = "cabinet"', 'to = "nowhere"', "no host can reach another")
+
+
+@pytest.mark.real_packets
+@pytest.mark.needs("ping")
+@pytest.mark.parametrize("hosts", [[], ["--topology", EXAMPLE]])
+def test_statistics_begin_after_the_warmup(
+    aqmlab: Aqmlab, tmp_path: Path, hosts: list[str | Path]
+) -> None:
+    script = "ping -q -i 0.1 -c 12 ${AQMLAB_HOST_SERVER:-$AQMLAB_FAR}"
+    options = [*hosts, "--set", "record.warmup=500ms", "--out", "out"]
+    aqmlab.ok("shell", *options, "--", "sh", "-c", script)
+    assert 0.5 <= open_results(tmp_path / "out").single().runs["warmup_s"][0] < 0.6
+    assert 4 <= rows_of(tmp_path / "out", "links")[0]["arrived"] <= 8

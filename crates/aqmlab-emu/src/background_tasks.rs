@@ -74,7 +74,7 @@ pub(crate) struct ProcessTasks<'a> {
     /// Time at which the links stop; the processes may end later.
     pub end: Time,
     /// Time at which the warm-up ends.
-    pub warmup: Time,
+    warmup: Time,
     /// Handling of packets in flight after the end of the init process.
     drain: Drain,
     /// Diversion of packets into the path, if it ends before the path does.
@@ -112,6 +112,11 @@ impl<'a> ProcessTasks<'a> {
             view: View::open(links.clone()),
             control: Control::open(params.name.as_deref(), links)?,
         })
+    }
+
+    /// Sets the end of the warm-up; at zero no event is needed.
+    pub(crate) fn set_warmup(&mut self, end: Time) {
+        self.warmup = if end > Time::ZERO { end } else { Time::MAX };
     }
 
     /// Returns the descriptors to poll in addition to the devices.

@@ -22,7 +22,6 @@ use std::time::Duration;
 
 use aqmlab_core::{Bytes, Error, Result, Span, Time};
 use aqmlab_sim::Scenario;
-use aqmlab_sim::scenario::FlowGroup;
 
 use self::inside::Inside;
 use crate::background_tasks::{HANDLED, InitProcess, ProcessTasks};
@@ -102,7 +101,7 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
     let tap = options.recordings.open(scenario, &routes)?;
     let mut path = DataPath::new(scenario, routes, shell.mtu, shell.depth);
     path.set_tap(tap);
-    shell.run(path, options, &scenario.flows, params)
+    shell.run(path, options, scenario, params)
 }
 
 /// Processes and devices of a running shell.
@@ -219,13 +218,14 @@ impl<'a> Shell<'a> {
         self,
         path: DataPath,
         options: &Options,
-        flows: &[FlowGroup],
+        scenario: &Scenario,
         params: &EmulatorParams,
     ) -> Result<Outcome> {
         let Shell { init, ports, gateway, target, .. } = self;
         let links = [options.down.clone(), options.up.clone()];
         let mut tasks = ProcessTasks::new(init, &path, links, params.drain, params)?;
         tasks.until = options.until.map_or(Time::MAX, |span| Time::ZERO + span);
+        tasks.set_warmup(Time::ZERO + scenario.record.warmup);
         let can_be_silent = gateway.is_none() && target.is_none();
         // New namespaces have no firewall rules and no servers, and lead nowhere.
         let is_alone = ports[1].name == devices::GATEWAY_PORT;
@@ -238,7 +238,7 @@ impl<'a> Shell<'a> {
         live.writer.overrun += files::dropped(&far);
         let remark = unanswered(&live.path, is_alone, is_empty).filter(|_| can_be_silent);
         emulated.remarks.extend(remark);
-        Ok(to_result(emulated, flows, params))
+        Ok(to_result(emulated, &scenario.flows, params))
     }
 }
 

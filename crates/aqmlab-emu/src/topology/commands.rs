@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
 
-use aqmlab_core::Result;
+use aqmlab_core::{Result, Time};
 use aqmlab_sim::Scenario;
 
 use super::{Hosts, Job, RunTimes};
@@ -47,7 +47,8 @@ pub fn run(
     // In the process namespace of the hosts the group of this process has no number.
     let leads = is_foreground() && is_interactive(&commands.words[commands.main]);
     let job = HostCommands { commands, leads };
-    super::run(scenario, topology, &job, RunTimes::OPEN, &commands.recordings, params)
+    let times = RunTimes { end: Time::MAX, warmup: Time::ZERO + scenario.record.warmup };
+    super::run(scenario, topology, &job, times, &commands.recordings, params)
 }
 
 /// Commands to start, the main one perhaps as a shell in the foreground of the terminal.

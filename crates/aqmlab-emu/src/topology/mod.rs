@@ -77,11 +77,6 @@ pub struct RunTimes {
     pub warmup: Time,
 }
 
-impl RunTimes {
-    /// Run until the job ends.
-    pub const OPEN: RunTimes = RunTimes { end: Time::MAX, warmup: Time::ZERO };
-}
-
 /// Time allowed for a job to end after the end of the links.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
@@ -121,8 +116,7 @@ pub fn run(
     let drain = if times.end == Time::MAX { params.drain } else { Span::ZERO };
     let mut tasks = ProcessTasks::new(init, &path, Default::default(), drain, params)?;
     tasks.end = times.end;
-    // Without a warm-up no event is needed.
-    tasks.warmup = if times.warmup > Time::ZERO { times.warmup } else { Time::MAX };
+    tasks.set_warmup(times.warmup);
     let router = Router::new(topology);
     // The job may still write results.
     let mut emulated = emulate(path, ports, (None, Some(router)), tasks, PATIENCE, params)?;
