@@ -16,9 +16,16 @@ Importing aqmlab is cheap: the engine, tables and charts are loaded when they ar
 names and their modules are in `__init__.pyi`.
 """
 
+import copyreg
+import sys
+from importlib import import_module
+
 import lazy_loader
 
 _attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+# Modules of lazy_loader's class are pickled by name, as `cloudpickle` (dask, joblib) does others.
+copyreg.pickle(type(sys.modules[__name__]), lambda module: (import_module, (module.__name__,)))
 
 
 def __getattr__(name: str) -> object:

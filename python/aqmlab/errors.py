@@ -88,6 +88,10 @@ class StuckError(AqmlabError, RuntimeError):
         ]
         super().__init__()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles what `__init__` made, and what was added since."""
+        return type(self), ({},), self.__dict__ | {"args": self.args}
+
     def __str__(self) -> str:
         places = "; ".join(self._place(each) for each in self.failed[:SHOWN])
         more = len(self.failed) - SHOWN
@@ -130,6 +134,11 @@ class StorageError(AqmlabError, OSError):
         rerun = "rerun the same command to resume" if resumes else "rerun the command"
         self.message = f"{folder}: {reason}; {kept}. {advice} and {rerun}."
         super().__init__(cause.errno, reason, str(folder))
+        self._given = cause, folder, kept
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the arguments of `__init__` and the message."""
+        return type(self), self._given, self.__dict__
 
     def __str__(self) -> str:
         return self.message

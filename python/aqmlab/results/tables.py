@@ -231,6 +231,10 @@ class Gathered(Mapping[str, pl.DataFrame]):
         self._batches = batches
         self._made: dict[str, pl.DataFrame] = {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies the tables: the engine's results cannot be."""
+        return dict, (dict(self),)
+
     def __len__(self) -> int:
         return len(Results.table_names())
 
