@@ -13,7 +13,7 @@ from aqmlab import InputError
 from aqmlab.report.document import Figure
 from aqmlab.report.document.colours import RAMP, by_label
 from aqmlab.report.run_page import figures
-from aqmlab.scenario import CoDel, Scenario, Voip
+from aqmlab.scenario import CoDel, Rate, Scenario, Voip
 
 PATH = {"path": "down", "return_path": "up"}
 SCENARIO: dict[str, Any] = {
@@ -118,7 +118,9 @@ def test_series_distributions_grids_and_heatmaps(
     assert labels == {
         f"{q}, {r}" for q in ("droptail", "codel") for r in ("500kbit", "5mbit", "40mbit")
     }
-    assert {row["name"] for row in rows(study.plot.cdf(rate="5mbit").spec)} == {"droptail", "codel"}
+    for rate in ("5mbit", 5e6, Rate("5mbit")):
+        spec = study.plot.cdf(rate=rate).spec
+        assert {row["name"] for row in rows(spec)} == {"droptail", "codel"}
     (grid,) = panels(study.plot.grid("utilisation", middle=50))
     assert len(rows(grid)) == 6
     assert grid["layer"][0]["encoding"]["color"]["scale"]["scheme"] == "purpleorange"
@@ -151,6 +153,14 @@ def test_a_state_is_drawn_of_the_disciplines_that_have_it() -> None:
     result = aqmlab.study({"scenario": SCENARIO | {"duration": "1s"}, "axes": axes})
     figure = result.plot.over_time("drop_probability")
     assert {row["name"] for row in rows(figure.spec["vconcat"][0])} == {"pie", "pi2"}
+
+
+def test_curves_that_are_left_out_are_mentioned() -> None:
+    axes = {"queue.limit": [f"{size}p" for size in range(10, 20)]}
+    result = aqmlab.study({"scenario": SCENARIO | {"duration": "1s"}, "axes": axes})
+    figure = result.plot.over_time("backlog_packets")
+    assert len({row["name"] for row in rows(panels(figure)[0])}) == 8
+    assert figure.message.endswith("The first 8 of 10 points are drawn.")
 
 
 def test_what_cannot_be_drawn_is_refused(run: aqmlab.RunResult, study: aqmlab.StudyResult) -> None:

@@ -67,7 +67,7 @@ class RunPlot:
         *quantities : str or sequence of str
             Such as `"backlog_packets"`, `"cwnd_bytes"`, or `("capacity_bps", "throughput_bps")` for
             one panel. Those of links are of the bottleneck; those of flows of each flow, or if
-            there are more than eight of each group.
+            there are more than eight of each of the first eight groups.
 
         Returns
         -------
@@ -112,14 +112,18 @@ class StudyPlot:
         self._result = result
 
     def over_time(self, *quantities: str | Sequence[str]) -> Figure:
-        """Draws sampled quantities of the first replication of each point that has them; see
-        `RunPlot.over_time`."""
+        """Draws sampled quantities of the first replication of each point that has them, of the
+        first eight points; see `RunPlot.over_time`."""
         result, runs = self._result, {}
         names = [name for name, _ in result.info.axes]
         for row in result.points.to_dicts()[:MOST_CURVES]:
             label = ", ".join(str(row[name]) for name in names)
             runs[label] = run_of(result, row["point"] * result.info.replications)
-        return _over_time(runs, quantities)
+        drawn = _over_time(runs, quantities)
+        if result.info.points <= MOST_CURVES:
+            return drawn
+        few = f" The first {MOST_CURVES} of {result.info.points} points are drawn."
+        return replace(drawn, message=drawn.message + few)
 
     def cdf(self, **where: Any) -> Figure:
         """Draws the cumulative distribution of the time in the bottleneck's queue.
@@ -129,14 +133,17 @@ class StudyPlot:
         Raises `InputError` for an unknown axis or label.
         """
         axes = dict(self._result.info.axes)
-        where = {name: label_of(value) for name, value in where.items()}
-        for name, label in where.items():
+        labels = {}
+        for name, value in where.items():
             if name not in axes:
                 raise unknown("axis", name, axes)
-            if label not in axes[name]:
-                raise unknown("label", label, axes[name], key=name)
+            numbers = self._result.numeric_axes.get(name, ([], ""))[0]
+            own = axes[name][numbers.index(value)] if value in numbers else label_of(value)
+            if own not in axes[name]:
+                raise unknown("label", own, axes[name], key=name)
+            labels[name] = own
         layout = Layout.of(self._result.info.axes)
-        return _made(next(sojourn(self._result, layout, where), None))
+        return _made(next(sojourn(self._result, layout, labels), None))
 
     def against(self, *metrics: str, of: str = "") -> Figure:
         """Draws means of metrics and their intervals against the axes, a panel each.

@@ -105,7 +105,8 @@ def figures(result: RunResult) -> Iterator[Figure]:
             f"The longest sojourn time is {seconds(row['sojourn_max_s'])}, and at most "
             f"{row['backlog_max_packets']:,} packets are in the queue.",
             f"Values over {result.scenario['record']['interval']} each. Of more "
-            f"than {MOST_CURVES} flows, curves are of groups: sums of goodput, means of windows.",
+            f"than {MOST_CURVES} flows, curves are of the first {MOST_CURVES} groups: sums of "
+            "goodput, means of windows.",
             charts.panels(parts, "time (s)", x_domain=(0.0, end), height=110),
         )
     yield from sojourn_figure(result)
