@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import errno
+import pickle
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import polars as pl
 import pytest
 
@@ -43,6 +47,11 @@ def test_wrong_arguments_are_named(mapping: dict[str, Any], study: Path, tmp_pat
     for given in ("queue=CoDel", ["queue=CoDel"]):
         with pytest.raises(aqmlab.InputError, match=r"only: .*: expected a mapping"):
             any_.Study(study, only=given)
+    for arguments in ({"set": "queue=codel"}, {"seed": "7"}):
+        with pytest.raises(aqmlab.InputError, match=rf"^{next(iter(arguments))}: "):
+            any_.Run(mapping, **arguments)
+    with pytest.raises(aqmlab.InputError, match=r"^set: `queue`: the axis `queue`"):
+        aqmlab.Study(study, set={"queue": "pie"})
     with pytest.raises(aqmlab.InputError, match=r"^precision: `5`"):
         aqmlab.Study(study, precision="5")
     with pytest.raises(aqmlab.InputError, match=r"^pcap_links: `dwn`: unknown link"):
@@ -53,6 +62,24 @@ def test_wrong_arguments_are_named(mapping: dict[str, Any], study: Path, tmp_pat
         aqmlab.compare({})
     with pytest.raises(aqmlab.InputError, match=r"^rtt: `40`: expected a time"):
         aqmlab.Scenario.dumbbell("20mbit", "40", bulk=1)
+    for scale in (0, -1, float("nan")):
+        with pytest.raises(aqmlab.InputError, match=r"^scale: "):
+            aqmlab.characterize("codel", scale=scale)
+    with pytest.raises(aqmlab.InputError, match=r"^transport: "):
+        any_.evaluate("cubic", transport="ecn=off")
+    with pytest.raises(aqmlab.InputError, match=r"^folder: "):
+        aqmlab.Study({"scenario": mapping}).run().write_report()
+    with pytest.raises(aqmlab.InputError, match=r"^shard: `x`"):
+        aqmlab.Shard.parse("x")
+    for arguments, told in (
+        ({"only": "x"}, "only: `x`"),
+        ({"beside": "queue=CoDel"}, "beside: `queue=CoDel`: the study has"),
+        ({"trace": "nowhere"}, "trace: `nowhere`"),
+        ({"step": "5s"}, "step: `5s`: this needs emulate"),
+        ({"step": "x", "emulate": True, "out": tmp_path / "x"}, "step: `x`"),
+    ):
+        with pytest.raises(aqmlab.InputError, match=f"^{told}"):
+            any_.reproduce("cs244_2015", **arguments)
 
 
 def test_one_name_stands_for_a_sequence_of_it() -> None:
@@ -64,6 +91,8 @@ def test_one_name_stands_for_a_sequence_of_it() -> None:
         aqmlab.evaluate("cubic", only="lone")
     with pytest.raises(aqmlab.FolderError, match=r"^nowhere: "):
         aqmlab.merge("nowhere", "out")
+    with pytest.raises(aqmlab.InputError, match=r"keys: `queue.target`: expected LOW..HIGH"):
+        aqmlab.search.tune({}, "queue.target", ["min:sojourn_p95"])
 
 
 def test_queues_are_tried_on_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,9 +108,10 @@ def test_queues_are_tried_on_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"profile": "dsl", "shape": 2}, r"^shape: `2`"),
         ({"profile": "dsl", "rules": "mos > 4"}, r"^rules: `mos`"),
         ({"profile": "dsl", "device": "a b"}, r"^device: `a b`"),
+        ({"profile": "dsl", "queues": "codle"}, r"^queues: `codle`"),
     ):
         with pytest.raises(aqmlab.InputError, match=told):
-            aqmlab.try_line("codel", **given)  # type: ignore[arg-type]
+            aqmlab.try_line(**{"queues": "codel", **given})  # type: ignore[arg-type]
 
 
 def test_run_takes_settings_seed_and_record(mapping: dict[str, Any]) -> None:
@@ -196,6 +226,26 @@ def test_errors_have_parts() -> None:
         aqmlab.run({"links": {"a": {"rate": "5"}}})
     assert caught.value.key == "links.a.rate"
     assert isinstance(caught.value, ValueError)
+
+
+def test_results_errors_and_functions_can_be_sent_to_other_processes(
+    mapping: dict[str, Any],
+) -> None:
+    run = aqmlab.run(mapping, record="packets")
+    for sent in (pickle.loads(pickle.dumps(run)), copy.deepcopy(run)):
+        assert sent.table_names == run.table_names
+        assert all(sent.table(name).equals(run.table(name)) for name in run.table_names)
+    stuck = aqmlab.StuckError({3: "no progress"})
+    stuck.failed[0] |= {"point": {"queue": "pie"}, "replication": 1}
+    stuck.args = ("two runs were kept",)
+    full = aqmlab.StorageError(OSError(errno.ENOSPC, ""), Path("out"), "kept", resumes=False)
+    with pytest.raises(aqmlab.InputError) as wrong:
+        aqmlab.run({})
+    for error in (stuck, full, wrong.value):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), again.args) == (type(error), str(error), error.args)
+    for module in (aqmlab, aqmlab.metrics):
+        assert pickle.loads(cloudpickle.dumps(module)) is module
 
 
 @pytest.mark.parametrize("threads", [0, 1.5, True, "two"])

@@ -385,6 +385,12 @@ def test_a_run_goes_back_and_forgets_and_says_what_cannot_be() -> None:
         run.set("seed", 4)
     with pytest.raises(lab.InputError, match="target"):
         run.set("queue.taget", "1ms")
+    for time in (-1, float("nan"), float("inf"), 1e11):
+        with pytest.raises(lab.InputError, match=r"^time: .*expected seconds from 0"):
+            run.advance(time)
+    for given in ({"cwnd": -1}, {"cwnd": float("nan")}, {"pacing_rate": 0}, {}):
+        with pytest.raises(lab.InputError, match=f"^{next(iter(given), 'cwnd')}: "):
+            run.act("download", **given)
     run.finish()
     assert run.is_over and run.digest in repr(run)
     for late in (run.finish, run.fork, lambda: run.advance(3)):

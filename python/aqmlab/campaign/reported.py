@@ -39,6 +39,9 @@ class Reported(ABC):
         """The part of the page for a terminal."""
         return self.document()
 
+    def _repr_html_(self) -> str:
+        return self.document()._repr_html_()
+
     def print(self, console: Console) -> None:
         """Prints the summary."""
         self.summary().print(console)

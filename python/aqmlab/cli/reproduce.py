@@ -16,6 +16,7 @@ from aqmlab.cli.common import (
     fail,
     finish,
     means,
+    naming,
     print_json,
 )
 from aqmlab.cli.options import argument, flag, option
@@ -138,7 +139,8 @@ def _one(
     called = Path(name).resolve().name.removesuffix(".toml")
     folder = out or default_folder(called, words, r=how["replications"], s=how["seed"])
     told = partial(print, file=sys.stderr)
-    with means(Path(name).name, cluster, shown=not json) as running:
+    named = naming(**{key: f"--{key}" for key in ("only", "trace", "emulate", "step")})
+    with named, naming(beside="--with"), means(Path(name).name, cluster, shown=not json) as running:
         return reproduce(name, out=folder, told=told, **running, **how), folder
 
 

@@ -30,7 +30,7 @@ EXAMPLE = (
 )
 
 
-ALIKE = ("hurt", "within", "trials", "batch", "confirm", "replications", "only")
+ALIKE = ("hurt", "within", "trials", "batch", "confirm", "replications", "only", "set")
 OPTIONS = {"keys": "--key", "goals": "--goal", **{name: f"--{name}" for name in ALIKE}}
 """The option for each argument that an error may name."""
 

@@ -67,11 +67,13 @@ def study(
     """
     from aqmlab.study import Study
 
-    part = Shard.parse(shard) if shard is not None else None
+    with naming(shard="--shard"):
+        part = Shard.parse(shard) if shard is not None else None
     load_own(with_)
     if tradeoff is not None:
         check_chart(tradeoff, "--tradeoff")
-    with naming(precision="--precision", seed="--seed", replications="--replications"):
+    names = ("precision", "seed", "replications", "set")
+    with naming(**{name: f"--{name}" for name in names}):
         plan = Study(
             file,
             set=parse_settings(set_ or []),

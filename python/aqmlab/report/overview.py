@@ -197,7 +197,7 @@ def tradeoff(result: StudyResult) -> Figure:
     cases = list(product(*axes.values()))
     if len(cases) > MAX_PANELS:
         problem = f"more than {MAX_PANELS} panels: draw only a part of the study"
-        raise input_error(problem, given=str(len(cases)), hint="--only AXIS=LABEL")
+        raise input_error(problem, given=str(len(cases)), hint="`only` (`--only AXIS=LABEL`)")
     drawn: dict[str, Points] = {}
     for case in cases:
         of_case = rows.filter(**dict(zip(axes, case, strict=True)))

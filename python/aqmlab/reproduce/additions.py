@@ -54,7 +54,7 @@ class Addition:
         slots = [root for root in roots if root.rpartition(".")[2] in SLOTS]
         if not slots:
             problem = f"the axis sets {', '.join(own)}: no key of a queue or control"
-            raise input_error(problem, key="--with", given=f"{self.axis}={self.label}")
+            raise input_error(problem, key="beside", given=f"{self.axis}={self.label}")
         kept = {
             k: v for k, v in own.items() if not f"{k}.".startswith(tuple(f"{s}." for s in slots))
         }
@@ -88,12 +88,12 @@ def parse(given: Sequence[str], axes: Mapping[str, Sequence[str]]) -> list[Addit
     that it has."""
     found = []
     for text in given:
-        for axis, value in parse_settings([text], "--with", "a row such as queue=pie").items():
+        for axis, value in parse_settings([text], "beside", "a row such as queue=pie").items():
             addition = Addition(axis, value)
             if axis not in axes:
-                raise unknown("axis", axis, axes, key="--with")
+                raise unknown("axis", axis, axes, key="beside")
             if addition.label in axes[axis]:
-                raise input_error("the study has this label", key="--with", given=text)
+                raise input_error("the study has this label", key="beside", given=text)
             found.append(addition)
     return found
 

@@ -164,7 +164,7 @@ class Published:
         kept: dict[str, list[str]] = {}
         for name in (each for each in only if "=" not in each):
             if name not in self.form.subsets:
-                raise unknown("subset of the study", name, self.form.subsets, key="--only")
+                raise unknown("subset of the study", name, self.form.subsets, key="only")
             kept |= self.form.subsets[name]
         return kept | parse_selection([each for each in only if "=" in each])
 
@@ -200,7 +200,7 @@ class Published:
         if kept and not are_named:
             chosen = {name: axes for name, axes in chosen.items() if axes}
         if not chosen:
-            raise input_error("no part of the study has all of these", key="--only", given=only)
+            raise input_error("no part of the study has all of these", key="only", given=only)
         settings, added = self._traced(trace), self.added
         return {
             name: Study(
@@ -244,11 +244,11 @@ class Published:
         shortened = getattr(self.hooks, "shortened", None)
         if shortened is None:
             problem = "this study cannot run with real packets"
-            raise input_error(problem, key="--emulate", given=self.name)
+            raise input_error(problem, key="emulate", given=self.name)
         kept = self.selection(only)
         if MAIN not in kept.pop("parts", [MAIN]):
             problem = "the part that runs with real packets is not selected"
-            raise input_error(problem, key="--only", given=list(only))
+            raise input_error(problem, key="only", given=list(only))
         axes = {axis: labels for axis, labels in kept.items() if axis in labels_of(self.study)}
         return str(self.folder / f"{MAIN}.toml"), shortened(step), axes
 
@@ -259,9 +259,9 @@ class Published:
         place = self.form.trace
         if place is None:
             problem = f"no link of {self.name} takes a trace"
-            raise input_error(problem, key="--trace", given=str(trace))
+            raise input_error(problem, key="trace", given=str(trace))
         if not trace.is_file():
-            raise input_error("there is no such file", key="--trace", given=str(trace))
+            raise input_error("there is no such file", key="trace", given=str(trace))
         return {place.part: {place.key: {"trace": str(trace.resolve())}}}
 
     def tables(self, measured: Measurements) -> list[CellTable]:

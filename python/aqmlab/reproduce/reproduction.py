@@ -25,6 +25,7 @@ from aqmlab.reproduce.page import document
 from aqmlab.reproduce.published import MAIN, Published
 from aqmlab.reproduce.schema import Remark
 from aqmlab.reproduce.signs import same_signs
+from aqmlab.scenario.settings import each_of
 from aqmlab.stats import estimate
 from aqmlab.study import Study
 
@@ -38,7 +39,7 @@ def reproduce(
     name: str,
     *,
     only: str | Sequence[str] = (),
-    beside: Sequence[str] = (),
+    beside: str | Sequence[str] = (),
     replications: int | None = None,
     seed: int | None = None,
     trace: str | Path | None = None,
@@ -59,7 +60,7 @@ def reproduce(
     only : str or sequence of str, optional
         Part of the study (of jarvinen2014, `"paper"` or `"short"`), or labels to keep
         (`["queue=CoDel", "rest=11 ms"]`).
-    beside : sequence of str, optional
+    beside : str or sequence of str, optional
         Labels that the paper lacks, as `AXIS=VALUE`: `["queue=fq_codel"]`. The tables get cells of
         them, marked "not in the paper".
     replications : int, optional
@@ -92,10 +93,12 @@ def reproduce(
     FolderError, StorageError, StuckError, ClusterError
         As in `Study.run`.
     """
+    if step is not None and not emulate:
+        raise input_error("this needs emulate", key="step", given=step)
     if emulate and out is None:
         raise input_error("real packets need a folder for their results", key="out")
-    only = (only,) if isinstance(only, str) else only
-    published = Published.load(name).beside(beside)
+    only = each_of(only)
+    published = Published.load(name).beside(each_of(beside))
     studies = published.studies(
         only, seed=seed, replications=replications, trace=Path(trace) if trace else None
     )

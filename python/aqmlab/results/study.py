@@ -174,9 +174,9 @@ class StudyResult(TableAttributes):
         return self._joined[name]
 
     def single(self) -> RunResult:
-        """Returns the `RunResult` of a study with one run; raises `ValueError` for others."""
+        """Returns the `RunResult` of a study with one run; raises `InputError` for others."""
         if self.info.points * self.info.replications != 1:
-            raise ValueError("this study has more than one run")
+            raise input_error("this study has more than one run", key="single")
         return RunResult(self._tables, self.scenarios[0])
 
     @property
@@ -207,12 +207,13 @@ class StudyResult(TableAttributes):
         ------
         StorageError
             If a file cannot be written.
-        ValueError
+        InputError
             If the results are in memory and `folder` is missing.
         """
         place = folder or self.folder
         if place is None:
-            raise ValueError("these results are in memory: pass the folder for the report")
+            problem = "these results are in memory: pass the folder for the report"
+            raise input_error(problem, key="folder")
         page = aqmlab.accessors.study_page.document(self, command, Path(place))
         return aqmlab.accessors.document.save(page, Path(place), figures=figures)
 

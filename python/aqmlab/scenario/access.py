@@ -13,6 +13,7 @@ from typing import Any
 
 from aqmlab._core import Scenario
 from aqmlab.errors import input_error, unknown
+from aqmlab.scenario.parts import plain
 from aqmlab.scenario.quantity import quantity
 
 Link = dict[str, Any]
@@ -276,7 +277,7 @@ def line_of(
     Raises `InputError` for an unknown profile, and without one if something is missing.
     """
     given = {"down": down, "up": up, "rtt": rtt, "access": access}
-    own = {key: value for key, value in given.items() if value is not None}
+    own = {key: plain(value) for key, value in given.items() if value is not None}
     if name is not None:
         return replace(profile(name).line, **own)
     for key in ("down", "up", "rtt"):

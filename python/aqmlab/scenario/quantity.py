@@ -43,8 +43,8 @@ class Quantity:
     def __init__(self, value: str | Number | Self) -> None:
         """Takes a text with unit, or a number in `unit`.
 
-        Raises `InputError` for a text that is not a quantity of this kind, `TypeError` for
-        another type and `ValueError` for a number below 0 or not finite.
+        Raises `InputError` for a text that is not a quantity of this kind and for a number below 0
+        or not finite, `TypeError` for another type.
         """
         if isinstance(value, Quantity):
             if type(value) is not type(self):
@@ -59,9 +59,10 @@ class Quantity:
             self._count = self._whole(exact * self.scale)
 
     def _whole(self, count: Number) -> int:
-        """A number of smallest units. Raises `ValueError` if no quantity has it."""
+        """A number of smallest units. Raises `InputError` if no quantity has it."""
         if not 0 <= count < float("inf"):
-            raise ValueError(f"expected a number from 0 ({self.unit}), not {count / self.scale:g}")
+            problem = f"expected a number from 0 ({self.unit})"
+            raise input_error(problem, given=f"{count / self.scale:g}")
         return parse_quantity(self.kind, f"{round(count)}{self.suffix}")[0]
 
     @property
@@ -104,6 +105,8 @@ class Quantity:
         return self._with(self._count / by)
 
     def __mul__(self, factor: Number) -> Self:
+        if isinstance(factor, Quantity):
+            return NotImplemented
         return self._with(self._count * factor)
 
     __rmul__ = __mul__
@@ -144,6 +147,8 @@ class Rate(Quantity):
         if isinstance(factor, Duration):
             return Size(self._count * factor._count // (8 * factor.scale))
         return super().__mul__(factor)
+
+    __rmul__ = __mul__
 
 
 COUNTED = re.compile(r"(\d+(?:\.\d+)?) ?(p|bdp|%|)")

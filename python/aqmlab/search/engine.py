@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab.errors import InputError, input_error
+from aqmlab.numbers import count
 from aqmlab.report.document import write_text
 from aqmlab.results import StudyResult
 from aqmlab.scenario.scenario import Scenario
@@ -76,6 +77,14 @@ class SearchResult:
     study: StudyResult | None
     folder: Path | None
 
+    def __repr__(self) -> str:
+        what = f"{count(len(self.keys), 'key')}, {count(len(self.trials), 'trial')}"
+        confirmed = sum(each.verdict == CONFIRMED for each in self.confirmed)
+        return f"<SearchResult of {self.kind}: {what}, {confirmed} confirmed>"
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
+
     @property
     def finding(self) -> Attack | None:
         """The first scenario file, if any; of an attack the only one."""
@@ -106,7 +115,8 @@ class SearchResult:
 
         place = folder or self.folder
         if place is None:
-            raise ValueError("this search is in memory: pass the folder for the report")
+            problem = "this search is in memory: pass the folder for the report"
+            raise input_error(problem, key="folder")
         return save(document(self, command), Path(place), figures=figures)
 
     def to_json(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from typing import Any
 from aqmlab._core import parse_value
 from aqmlab.errors import InputError, input_error
 from aqmlab.scenario.quantity import Duration, in_unit, numbers
+from aqmlab.scenario.settings import each_of
 
 DIGITS = 3
 """Significant digits of a value."""
@@ -153,7 +154,7 @@ def parse_keys(given: Mapping[str, str | Sequence[Any]] | Iterable[str]) -> tupl
     Raises `InputError` for one that is malformed or named twice, and if there is none.
     """
     if not isinstance(given, Mapping):
-        pairs = [text.partition("=") for text in given]
+        pairs = [text.partition("=") for text in each_of(given)]
         for name, equals, _ in pairs:
             if not equals or not name.strip():
                 raise input_error(f"{FORM} after KEY=", key="keys", given=name)

@@ -56,11 +56,11 @@ class Shard:
         found = FORM.fullmatch(text.strip())
         if not found:
             problem = "expected a part and the number of parts, such as 3/16"
-            raise input_error(problem, key="--shard", given=text)
+            raise input_error(problem, key="shard", given=text)
         try:
             return Shard(int(found[1]), int(found[2]))
         except InputError as error:
-            raise input_error(error.problem, key="--shard", given=text) from None
+            raise input_error(error.problem, key="shard", given=text) from None
 
     @property
     def whole(self) -> bool:

@@ -6,6 +6,7 @@ its start gives the same results.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -15,11 +16,14 @@ from aqmlab import scenario as typed
 from aqmlab.errors import input_error
 from aqmlab.scenario.parts import plain
 from aqmlab.scenario.quantity import quantity
-from aqmlab.scenario.settings import whole
+from aqmlab.scenario.settings import mapping_of, whole
 from aqmlab.study.single import load
 
 if TYPE_CHECKING:
     from aqmlab.results import RunResult
+
+LATEST = 1e10
+"""The engine's largest time in seconds."""
 
 
 class Run:
@@ -60,9 +64,9 @@ class Run:
         seed: SupportsIndex | None = None,
         replication: SupportsIndex = 0,
     ) -> None:
-        overrides = dict(set or {})
+        overrides = mapping_of(set, "set")
         if seed is not None:
-            overrides["seed"] = seed
+            overrides["seed"] = whole(seed, 0, "seed")
         self._run = _core.Run(load(source, overrides), whole(replication, 0, "replication"))
         self._digest: str | None = None
 
@@ -171,6 +175,11 @@ class Run:
         InputError
             If the group has no TCP flows or not this one, or a value is not positive.
         """
+        for key, value in (("cwnd", cwnd), ("pacing_rate", pacing_rate)):
+            if value is not None and not 0 < value < math.inf:
+                raise input_error("expected a number above 0", key=key, given=value)
+        if cwnd is None and pacing_rate is None:
+            raise input_error("expected this, pacing_rate or both", key="cwnd")
         control: dict[str, Any] = {"algorithm": "steered", "window": "unlimited"}
         if cwnd is not None:
             control["window"] = f"{round(cwnd)}b"
@@ -310,4 +319,8 @@ def _repeated(toml: str, folders: list[str], position: tuple[int, int, int, int]
 def _seconds(time: float | str) -> float:
     if isinstance(time, str):
         return quantity(time, "delay", "time")
-    return float(time)
+    seconds = float(time)
+    if not 0 <= seconds <= LATEST:
+        problem = f"expected seconds from 0 to {LATEST:g}, or a text such as 1.5s"
+        raise input_error(problem, key="time", given=time)
+    return seconds

@@ -342,12 +342,12 @@ class Study:
         for key in settings:
             for axis in self.axes:
                 if key == axis.name and key not in SHORT_KEYS:
-                    hint = f"--only {key}={axis.labels[0]} takes one of its values"
+                    hint = f"`only` (`--only`) takes one of its values: {key}={axis.labels[0]}"
                     problem = "this is an axis of the study, not a key of its scenario"
-                    raise input_error(problem, key="--set", given=key, hint=hint)
+                    raise input_error(problem, key="set", given=key, hint=hint)
                 if all(any(_covers(key, own) for own in value.settings) for value in axis.values):
                     problem = f"the axis `{axis.name}` of this study sets it"
-                    raise input_error(problem, key="--set", given=key)
+                    raise input_error(problem, key="set", given=key)
         return dict(plain(settings))
 
     def _check_size(self) -> None:
@@ -369,7 +369,7 @@ class Study:
             if f"{of_link}.".startswith(f"{link}.queue."):
                 short = of_link.removeprefix(f"{link}.")
                 problem = "an axis of this study sets this queue as `queue`"
-                raise input_error(problem, key="--set", given=key, hint=f"use `{short}`")
+                raise input_error(problem, key="set", given=key, hint=f"use `{short}`")
 
 
 def study(

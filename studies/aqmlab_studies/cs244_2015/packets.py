@@ -36,7 +36,7 @@ def shortened(step: str | None) -> dict[str, Any]:
     seconds = _seconds(text)
     if seconds is None or not 0.5 <= seconds <= 50:
         hint = "from 500ms to 50s, the document's own"
-        raise input_error("expected the length of a step", key="--step", given=text, hint=hint)
+        raise input_error("expected the length of a step", key="step", given=text, hint=hint)
     steps = [[f"{number * seconds:g}s", f"{rate}mbit"] for number, rate in enumerate(RATES)]
     return {
         "duration": f"{len(RATES) * seconds:g}s",

@@ -72,7 +72,7 @@ def settings(words: str, line: Line, share: float | None = None) -> dict[str, An
     if line.down != line.up and has_bandwidth:
         problem = "one bandwidth for two directions of different rates"
         hint = "leave it out, or give each direction its own: `up: cake bandwidth 9mbit down: cake`"
-        raise input_error(problem, key="QUEUE", given=words, hint=hint)
+        raise input_error(problem, key="queues", given=words, hint=hint)
     return found
 
 
@@ -83,7 +83,7 @@ def by_way(words: str) -> dict[str, str]:
         return dict.fromkeys(WAYS, words.strip())
     ways, texts = rest[::2], [text.strip() for text in rest[1::2]]
     if first.strip() or len(set(ways)) < len(ways) or not all(texts):
-        raise input_error("expected `up: QUEUE down: QUEUE`", key="QUEUE", given=words)
+        raise input_error("expected `up: QUEUE down: QUEUE`", key="queues", given=words)
     return dict.fromkeys(WAYS, BASELINE) | dict(zip(ways, texts, strict=True))
 
 
@@ -117,4 +117,4 @@ def _parsed(words: str) -> dict[str, Any]:
         return dict(parse_queue(words))
     except InputError as error:
         given = words if error.given is None else error.given
-        raise input_error(error.problem, key="QUEUE", given=given, hint=error.hint) from None
+        raise input_error(error.problem, key="queues", given=given, hint=error.hint) from None

@@ -10,6 +10,7 @@ docs/characterize.md describes the cases, and the choices where the RFC is open.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +25,7 @@ from aqmlab.packs.rfc7928.dumbbell import class_of
 from aqmlab.packs.rfc7928.environment import Contender, Environment
 from aqmlab.packs.rfc7928.metrics import METRICS
 from aqmlab.packs.rfc7928.questions import sections
-from aqmlab.scenario.settings import each_of
+from aqmlab.scenario.settings import each_of, mapping_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -97,9 +98,11 @@ def characterize(
     FolderError, StorageError, StuckError, ClusterError
         As in `Study.run`.
     """
+    if not 0 < scale < math.inf:
+        raise input_error("expected a factor above 0", key="scale", given=scale)
     place = replace(environment or Environment(), scale=scale)
     try:
-        return plan_of(discipline, against, set or {}, only, place).run(
+        return plan_of(discipline, against, mapping_of(set, "set"), only, place).run(
             replications, seed, out=out, threads=threads, executor=executor, progress=progress
         )
     except InputError as error:

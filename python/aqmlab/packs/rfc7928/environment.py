@@ -13,6 +13,7 @@ from typing import Any
 
 from aqmlab._core import Scenario
 from aqmlab.errors import InputError, input_error
+from aqmlab.scenario.parts import plain
 
 NEWRENO = "reno"
 """Congestion control of RFC 7928's bulk flows (section 2.3)."""
@@ -106,7 +107,8 @@ class Contender:
 
         Raises `InputError` with the key `given_as` if there is no such discipline.
         """
-        settings = {key.removeprefix("queue."): value for key, value in (settings or {}).items()}
+        given = plain(settings or {})
+        settings = {key.removeprefix("queue."): value for key, value in given.items()}
         queue = {"discipline": discipline, **settings}
         link = {"rate": PROBE_RATE, "delay": PROBE_DELAY}
         table = {

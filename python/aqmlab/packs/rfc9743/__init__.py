@@ -20,7 +20,7 @@ from aqmlab.errors import InputError, renamed, unknown
 from aqmlab.packs.rfc9743 import alone, mixed, special
 from aqmlab.packs.rfc9743.scene import STANDARD, ControlSetup
 from aqmlab.scenario.quic import quic_endpoint
-from aqmlab.scenario.settings import each_of
+from aqmlab.scenario.settings import each_of, mapping_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -149,7 +149,7 @@ def evaluate(
     FolderError, StorageError, StuckError, ClusterError
         As in `Study.run`.
     """
-    subject = ControlSetup(name or name_of(control), control, dict(transport or {}))
+    subject = ControlSetup(name or name_of(control), control, mapping_of(transport, "transport"))
     try:
         return plan_of(subject, only).run(
             replications, seed, out=out, threads=threads, executor=executor, progress=progress
