@@ -89,7 +89,7 @@ class StuckError(AqmlabError, RuntimeError):
         super().__init__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles what `__init__` made, and what was added since."""
+        """Pickles the runs and all that was added to them."""
         return type(self), ({},), self.__dict__ | {"args": self.args}
 
     def __str__(self) -> str:

@@ -12,6 +12,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
@@ -391,6 +392,8 @@ def test_a_run_goes_back_and_forgets_and_says_what_cannot_be() -> None:
     for given in ({"cwnd": -1}, {"cwnd": float("nan")}, {"pacing_rate": 0}, {}):
         with pytest.raises(lab.InputError, match=f"^{next(iter(given), 'cwnd')}: "):
             run.act("download", **given)
+    with ThreadPoolExecutor(1) as other, pytest.raises(lab.InputError, match="only in the thread"):
+        other.submit(run.advance, 2).result()
     run.finish()
     assert run.is_over and run.digest in repr(run)
     for late in (run.finish, run.fork, lambda: run.advance(3)):

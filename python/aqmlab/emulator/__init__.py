@@ -34,7 +34,7 @@ def shell_unless(command: Sequence[str]) -> list[str]:
 
 def emulate(
     path: EmulatedPath,
-    command: Sequence[str],
+    command: str | Sequence[str],
     *,
     far: str = "",
     nat: bool = False,
@@ -51,8 +51,8 @@ def emulate(
     ----------
     path : EmulatedPath
         Links in both directions, as `aqmlab.emulator.links.from_options` makes them.
-    command : sequence of str
-        Program and arguments; empty for `$SHELL`.
+    command : str or sequence of str
+        Command line, or program and arguments; empty for `$SHELL`.
     far : str, optional
         Command line of a server at the other end of the path.
     nat : bool, default False
@@ -78,8 +78,11 @@ def emulate(
     Raises
     ------
     InputError
-        If an argument is invalid or the system cannot create the path.
+        If an argument is invalid, the system cannot create the path, or this process has several
+        threads, as after the first use of a table.
     """
+    if isinstance(command, str):
+        command = words_of(command, "command")
     return _core.emulate(
         path.scenario,
         shell_unless(command),

@@ -125,7 +125,7 @@ class StudyResult(TableAttributes):
         -------
         xarray.Dataset
             A variable for each metric, with a dimension for each axis (numeric axes have numbers as
-            coordinates), `replication`, and `link` or `group`.
+            coordinates), `replication`, and `link` or `group` (`subject` of metrics of both).
 
         Raises
         ------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from aqmlab import _core
@@ -67,8 +68,8 @@ class Run:
         overrides = mapping_of(set, "set")
         if seed is not None:
             overrides["seed"] = whole(seed, 0, "seed")
-        self._run = _core.Run(load(source, overrides), whole(replication, 0, "replication"))
-        self._digest: str | None = None
+        scenario = load(source, overrides)
+        self._take(_core.Run(scenario, whole(replication, 0, "replication")))
 
     def __repr__(self) -> str:
         if self._digest is not None:
@@ -248,8 +249,20 @@ class Run:
     @classmethod
     def _of(cls, run: _core.Run) -> Run:
         made = cls.__new__(cls)
-        made._run, made._digest = run, None
+        made._take(run)
         return made
+
+    def _take(self, run: _core.Run) -> None:
+        self._taken, self._thread = run, get_ident()
+        self._digest: str | None = None
+
+    @property
+    def _run(self) -> _core.Run:
+        """The engine's run, which panics in another thread."""
+        if get_ident() != self._thread:
+            problem = "a run can be used only in the thread that created it"
+            raise input_error(problem, hint="a pickle of it can be loaded in another")
+        return self._taken
 
     __copy__ = fork
 
