@@ -126,6 +126,25 @@ def test_the_python_of_other_pages_runs(
         exec(block, {})
 
 
+@pytest.mark.parametrize(
+    ("page", "given", "less"),
+    [
+        ("characterize.md", 'only=["8.2"]', 'only=["8.2.2"], replications=1, scale=0.02'),
+        ("evaluate.md", '"bbr"', '"bbr", only="loss", replications=1'),
+        ("how-to.md", 'record="series"', 'record="series"'),
+        ("scenarios.md", '"30s"', '"1s"'),
+        ("search.md", "set=", "trials=4, batch=4, replications=1, confirm=2, set="),
+    ],
+)
+def test_python_that_takes_long_runs_with_less_work(
+    page: str, given: str, less: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "examples").symlink_to(DOCS.parent / "examples")
+    monkeypatch.chdir(tmp_path)
+    (block,) = blocks(page, "python")
+    exec(block.replace(given, less), {})
+
+
 def test_every_table_and_column_is_in_the_guide(scenario: Path) -> None:
     guide = (DOCS / "results.md").read_text()
     named = set(re.findall(r"`([a-z0-9_]+)`", guide))
