@@ -20,7 +20,7 @@ import polars as pl
 
 import aqmlab
 from aqmlab.errors import input_error, unknown
-from aqmlab.results.tables import Batch, Gathered, MemoryTables, Tables
+from aqmlab.results.tables import Batch, Gathered, MemoryTables, Tables, check_process
 
 if TYPE_CHECKING:
     import pandas
@@ -178,7 +178,12 @@ class RunResult(TableAttributes):
 
     @staticmethod
     def of(batches: Sequence[Batch], scenario: Scenario) -> RunResult:
-        """The result in memory of a run that has ended."""
+        """The result in memory of a run that has ended.
+
+        Raises `ForkError` where tables cannot be computed: a pool would wait for ever for a worker
+        that fails while it sends its result.
+        """
+        check_process(computes=False)
         return RunResult(MemoryTables(Gathered(batches)), resolved(scenario.resolved))
 
     @property

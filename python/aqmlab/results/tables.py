@@ -87,6 +87,7 @@ class MemoryTables:
         return MemoryTables(self._frames, runs)
 
     def _frame(self, name: str) -> pl.DataFrame:
+        check_process()
         frame = self._frames[name]
         return frame if self._chosen is None else frame.filter(self._chosen)
 
@@ -160,18 +161,18 @@ _processes: set[int] = set()
 """The processes that computed tables, up to this one: one, unless it was forked."""
 
 
-def check_process() -> None:
+def check_process(*, computes: bool = True) -> None:
     """Call it before tables are computed. Raises `ForkError` in a forked copy of a process that has
     computed some: polars would wait for threads that only the original has."""
-    own = os.getpid()
-    _processes.add(own)
-    if len(_processes) > 1:
-        _processes.discard(own)
+    own = {os.getpid()}
+    if _processes - own:
         raise ForkError(
             "this process is a forked copy of one that has computed tables, and would wait for "
             "threads that only that one has: start it with "
-            'multiprocessing.get_context("spawn"), or fork before the first study'
+            'multiprocessing.get_context("spawn"), or fork before the first table'
         )
+    if computes:
+        _processes.update(own)
 
 
 def gather(batches: Iterable[Batch], names: Iterable[str] | None = None) -> dict[str, pl.DataFrame]:
