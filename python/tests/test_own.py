@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ import pytest
 from helpers import STUDY_TEXT, Aqmlab, assert_refused
 
 import aqmlab as package
+from aqmlab.metrics import registry
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -115,6 +117,15 @@ def test_what_is_wrong_in_such_a_file_is_one_clear_error(own: Path, aqmlab: Aqml
         (own / "wrong.py").write_text(text)
         done = aqmlab("run", scenario, "--set", "duration=1s", "--with", "wrong.py")
         assert_refused(done, *words)
+
+
+def test_an_installed_package_that_cannot_be_loaded_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wrong = EntryPoint("mine", "no_such_package", "aqmlab.nothing")
+    monkeypatch.setattr(registry, "entry_points", lambda group: (wrong,))
+    with pytest.raises(package.CustomError, match=r"mine = no_such_package of aqmlab\.nothing"):
+        registry.from_packages("aqmlab.nothing")
 
 
 def test_a_study_in_one_file(own: Path, aqmlab: Aqmlab) -> None:

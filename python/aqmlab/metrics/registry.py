@@ -233,9 +233,16 @@ def metric(
 
 @cache
 def from_packages(group: str) -> None:
-    """Loads what installed packages bring by the entry points `group`, once."""
+    """Loads what installed packages bring by the entry points `group`, once.
+
+    Raises `CustomError` for one that cannot be loaded.
+    """
     for each in entry_points(group=group):
-        each.load()
+        try:
+            each.load()
+        except Exception as error:
+            what = f"entry point {each.name} = {each.value} of {group}"
+            raise CustomError(f"{what}: {type(error).__name__}: {error}") from error
 
 
 def registered() -> list[Metric]:
