@@ -90,6 +90,26 @@ def test_a_scenario_of_objects_runs_as_its_file() -> None:
     assert made.resolved.resolved == made.resolved != made
 
 
+class Mine(aqmlab.Queue):
+    """A queue without a limit."""
+
+    def __init__(self, link: Any) -> None:
+        self.packets: list[Any] = []
+
+    def enqueue(self, packet: Any, cx: Any) -> None:
+        self.packets.append(packet)
+
+    def dequeue(self, cx: Any) -> Any:
+        return self.packets.pop(0) if self.packets else None
+
+
+def test_a_scenario_with_a_class_of_the_user_is_written_with_its_name() -> None:
+    made = Scenario.dumbbell("10mbit", "20ms", queue=Mine, duration="1s", bulk=2)
+    written = Scenario.from_toml(made.to_toml())
+    assert written.table()["links"]["down"]["queue"] == f"{__name__}:Mine"
+    assert aqmlab.run(written).links.equals(aqmlab.run(made).links)
+
+
 def test_every_entry_has_a_class_with_its_parameters() -> None:
     entries = [each for each in aqmlab.reference() if each["section"] in BASES]
     assert len({class_name(each) for each in entries}) == len(entries)

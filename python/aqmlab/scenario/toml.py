@@ -42,6 +42,8 @@ def toml_value(value: Any) -> str:
         return "{ " + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(toml_value, value)) + "]"
+    if isinstance(value, type):  # the name by which the engine finds a class of the user
+        value = f"{value.__module__}:{value.__qualname__}"
     if isinstance(value, str):
         # JSON's escapes are TOML's, but for DEL, which JSON leaves as it is.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
