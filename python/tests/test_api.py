@@ -24,6 +24,8 @@ def test_run_takes_a_file_a_mapping_or_a_scenario(scenario: Path, mapping: dict[
     assert from_file.links.equals(again.links)
     assert aqmlab.run(str(scenario)).flows.equals(from_file.flows)
     assert aqmlab.run(mapping).flows["group"].to_list() == ["bulk", "bulk"]
+    study = aqmlab.Study(aqmlab.Scenario.read(scenario).check())
+    assert study.run().raw("links").drop("run").equals(from_file.links)
     assert from_file.bottleneck == "down"
     assert from_file.scenario["duration"] == "20s"
 

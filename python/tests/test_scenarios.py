@@ -145,6 +145,14 @@ def test_mistakes_are_named() -> None:
         Scenario.from_table({"links": {}, "flows": {}, "duratoin": "1s"})
 
 
+def test_a_parameter_that_is_none_cannot_be_set() -> None:
+    codel = scenarios.CoDel()
+    codel.target = "2ms"
+    with pytest.raises(aqmlab.InputError, match=r"^CoDel: `targt`: unknown .* `target`\?"):
+        codel.targt = "3ms"  # type: ignore[attr-defined]
+    assert codel == scenarios.CoDel(target="2ms")
+
+
 def test_quantities() -> None:
     assert Rate("10mbit") == Rate(10e6) and str(Rate(10e6)) == "10mbit"
     assert Duration(timedelta(milliseconds=5)) == Duration("5ms") < Duration(0.1)

@@ -34,6 +34,13 @@ class Part:
     def __init_subclass__(cls) -> None:
         dataclass(kw_only=True, repr=False, eq=False)(cls)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Sets a parameter. Raises `InputError` for another name, which would have no effect."""
+        if name not in self.__dataclass_fields__:  # type: ignore[attr-defined]
+            names = [each.name for each in fields(self)]  # type: ignore[arg-type]
+            raise unknown("parameter", name, names, key=type(self).__name__)
+        super().__setattr__(name, value)
+
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self._given())
         return f"{type(self).__name__}({given})"

@@ -13,7 +13,7 @@ from aqmlab.errors import InputError, input_error, renamed
 from aqmlab.scenario import parts
 from aqmlab.scenario.parts import Part, Workload
 from aqmlab.scenario.quantity import Duration
-from aqmlab.scenario.settings import check_keys, parse_toml, read_text
+from aqmlab.scenario.settings import check_form, check_keys, parse_toml, read_text
 from aqmlab.scenario.toml import toml
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Scenario(Part):
         """
         path = Path(path)
         table = parse_toml(read_text(path), str(path))
+        check_form(table, "scenario", str(path))
         return Scenario.from_table(table, folders=[str(path.parent)], file=str(path))
 
     @staticmethod

@@ -20,6 +20,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from aqmlab import _core
 from aqmlab.errors import input_error, unknown
 from aqmlab.metrics import find
 from aqmlab.numbers import count
@@ -107,7 +108,7 @@ class Study:
 
     def __init__(
         self,
-        source: str | Path | Mapping[str, Any] | Scenario,
+        source: str | Path | Mapping[str, Any] | _core.Scenario | Scenario,
         *,
         set: Mapping[str, Any] | None = None,
         seed: SupportsIndex | None = None,
@@ -116,6 +117,8 @@ class Study:
         precision: Precision | Mapping[str, Any] | str | None = None,
         add: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
+        if isinstance(source, _core.Scenario):
+            source = Scenario.from_toml(source.to_toml(), folders=source.folders)
         if isinstance(source, Scenario):
             source = {"scenario": source}
         if isinstance(source, Mapping):
