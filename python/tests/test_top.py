@@ -32,7 +32,7 @@ from real_packets import NOBODY, PORT, TRAFFIC
 from aqmlab.emulator import view
 from aqmlab.emulator.change import change
 from aqmlab.errors import InputError
-from aqmlab.scenario.quantity import quantity
+from aqmlab.scenario.quantity import Rate, quantity
 from aqmlab.study.folder import open_results
 
 NAME = f"top-{PORT}"
@@ -254,7 +254,7 @@ def test_queues_follow_each_other_and_packets_are_conserved(
     time.sleep(0.2)
     done = aqmlab("set", NAME, "up.queue=fq_codel limit 50")
     assert "up.queue: codel target 20ms limit 20 -> fq_codel limit 50 at" in done.stdout
-    change(NAME, {"up.loss": "20%", "up.delay": "30ms", "down.rate": "3mbit"})
+    change(NAME, {"up.loss": "20%", "up.delay": "30ms", "down.rate": Rate("3mbit")})
     time.sleep(0.4)
     up, result = finish(process, tmp_path)
     assert up["dropped"] == sum(up[key] for key in up if key.startswith("drop_"))

@@ -24,6 +24,8 @@ from typing import Any
 from aqmlab.emulator.links import link
 from aqmlab.emulator.view import Emulator, named
 from aqmlab.errors import EmulationError, InputError, input_error, renamed
+from aqmlab.scenario.parts import plain
+from aqmlab.scenario.settings import mapping_of
 from aqmlab.scenario.toml import toml_value
 
 PATIENCE = 5.0
@@ -65,7 +67,8 @@ def change(emulator: str | int, settings: Mapping[str, Any], *, replace: bool = 
     """
     found = named(emulator, key="emulator")
     verb = "replace" if replace else "set"
-    words = [word for key, value in settings.items() for word in (verb, key, _text(key, value))]
+    pairs = plain(mapping_of(settings, "settings")).items()
+    words = [word for key, value in pairs for word in (verb, key, _text(key, value))]
     answer = _ask(found, "".join(f"{word}\0" for word in words).encode())
     if "error" in answer:
         error = answer["error"]
