@@ -210,6 +210,16 @@ def test_options_take_what_netem_takes() -> None:
             from_options({option: text}, [], [], {})
 
 
+def test_options_may_be_objects() -> None:
+    from aqmlab.emulator.links import from_options
+    from aqmlab.scenario import Duration, Pie, Rate
+
+    common = {"rate": Rate("9mbit"), "delay": Duration("7ms"), "queue": Pie()}
+    path = from_options(common, [], [], {"links.up.queue.target": Duration("3ms")})
+    up = json.loads(path.scenario.resolved)["links"]["up"]
+    assert (up["rate"], up["delay"], up["queue"]["target"]) == ("9mbit", "7ms", "3ms")
+
+
 def test_slots_are_given_as_to_netem() -> None:
     from aqmlab.emulator.links import from_options
 

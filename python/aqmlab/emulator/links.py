@@ -16,6 +16,7 @@ from typing import Any
 from aqmlab._core import InputError, Scenario, parse_value
 from aqmlab.errors import input_error, renamed, unknown
 from aqmlab.scenario.access import profile as named
+from aqmlab.scenario.parts import plain
 
 UNLIMITED = "1000000gbit"
 """The rate of a link that is to have none: a packet takes no time."""
@@ -107,7 +108,8 @@ def from_tables(
         "links": dict(links),
         "flows": {FLOW: {"path": list(down), "return_path": list(up)}},
     }
-    scenario = Scenario(table, file=OPTIONS_FILE, settings=settings, folders=[])
+    settings = plain(settings)
+    scenario = Scenario(plain(table), file=OPTIONS_FILE, settings=settings, folders=[])
     return EmulatedPath(scenario, list(down), list(up))
 
 
