@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from aqmlab.cli.common import naming
 from aqmlab.cli.options import argument
 
 EXAMPLE = "aqmlab bundle results/mine\n\naqmlab bundle results/kuhn2014 kuhn2014.aqmlab.zip"
@@ -21,6 +22,7 @@ def bundle(
     """
     from aqmlab.share.bundle import bundle as write
 
-    found = write(folder, file)
+    with naming(file="FILE"):
+        found = write(folder, file)
     size = f"{found.stat().st_size / 1e6:,.1f} MB"
     print(f"Bundle: {found} ({size}). Verify and repeat it: aqmlab rerun {shlex.quote(str(found))}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from aqmlab.cli.common import naming
 from aqmlab.cli.options import argument, option
 
 EXAMPLE = (
@@ -30,5 +31,6 @@ def export(
     from aqmlab.report.exports import export as write
     from aqmlab.results import StudyResult
 
-    write(StudyResult.open(folder), file, table=table, run=run)
+    with naming(file="FILE", table="--table", run="--run"):
+        write(StudyResult.open(folder), file, table=table, run=run)
     print(f"Written: {file}")

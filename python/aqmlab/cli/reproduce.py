@@ -91,12 +91,14 @@ def reproduce(
     if new:
         from aqmlab.reproduce.skeleton import TEMPLATE, copy
 
-        folder = copy(from_ or str(TEMPLATE), name)
+        with naming(name="--from"):
+            folder = copy(from_ or str(TEMPLATE), name)
         console().print(f"Created {folder}; run it with `aqmlab reproduce ./{folder}`.")
         return
     known = list(places())
     if name != ALL or not known:
-        place(name)  # which says how to get the studies, before tables are missed
+        with naming(name="NAME"):
+            place(name)  # which says how to get the studies, before tables are missed
     from aqmlab.reproduce.summary import Summary
 
     common: dict[str, Any] = {

@@ -56,10 +56,10 @@ def export(result: StudyResult, file: Path, *, table: str = "", run: int | None 
     suffix = next((each for each in SUFFIXES if file.name.endswith(each)), None)
     if suffix is None:
         problem = f"expected a file that ends in {', '.join(SUFFIXES)}"
-        raise input_error(problem, key="FILE", given=str(file))
+        raise input_error(problem, key="file", given=str(file))
     if suffix in WRITERS:
         if table and table not in result.table_names:
-            raise unknown("table", table, result.table_names, key="--table")
+            raise unknown("table", table, result.table_names, key="table")
         frame = result.table(table or "links")
         if run is not None:
             run_of(result, run)  # there is one
@@ -96,7 +96,7 @@ def flent(run: RunResult, name: str) -> bytes:
     flows = goodputs["subject"].unique(maintain_order=True).to_list()
     if not flows:
         hint = "run it with --out, or record.level=series"
-        raise input_error("flent's file needs flows that were sampled", key="FILE", hint=hint)
+        raise input_error("flent's file needs flows that were sampled", key="file", hint=hint)
     times = sorted(goodputs["time_s"].unique().to_list())
     downloads = [_course(goodputs, flow, 1e-6) for flow in flows]
     results = {f"TCP download::{n}": course for n, course in enumerate(downloads, 1)}
@@ -183,14 +183,14 @@ def log(run: RunResult, link: str) -> bytes:
     """
     links = list(run.scenario["links"])
     if link not in links:
-        raise unknown("link", link, links, key="--table")
+        raise unknown("link", link, links, key="table")
     is_of_link = pl.col("link") == link
     names = ("link", "verdict", "size_bytes", "arrival_s", "end_s")
     parts = [_events(part.filter(is_of_link)) for part in run.parts("packets", *names)]
     events = pl.concat(parts) if parts else pl.DataFrame()
     if events.height == 0:
         hint = "set record.level=packets"
-        raise input_error("a log needs recorded packets", key="--table", given=link, hint=hint)
+        raise input_error("a log needs recorded packets", key="table", given=link, hint=hint)
     del parts
     content = io.BytesIO(f"# aqmlab ({link})\n# base timestamp: 0\n".encode())
     content.seek(0, io.SEEK_END)

@@ -133,10 +133,10 @@ def place(name: str) -> StudyPlace:
         return StudyPlace(folder.stem, folder.resolve().parent, "", folder.resolve())
     if not folder.is_dir():
         if "/" in name:
-            raise input_error("there is no such folder or file", key="STUDY", given=name)
+            raise input_error("there is no such folder or file", key="name", given=name)
         if not known:
             problem = f"no studies are installed; {INSTALL} brings the published ones"
-            raise input_error(problem, key="STUDY", given=name)
+            raise input_error(problem, key="name", given=name)
         raise unknown("study", name, known)
     for file in (MAIN, PUBLISHED):
         if not (folder / file).is_file():

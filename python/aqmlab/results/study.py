@@ -320,6 +320,6 @@ def run_of(result: StudyResult, run: int) -> RunResult:
     runs = result.info.points * result.info.replications
     if not 0 <= run < runs:
         problem = f"expected a number below {runs}, the number of runs"
-        raise input_error(problem, key="--run", given=run)
+        raise input_error(problem, key="run", given=run)
     scenario = result.scenarios[run // result.info.replications]
     return RunResult(result._tables.of_runs(range(run, run + 1)), scenario)

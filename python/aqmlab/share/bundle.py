@@ -86,7 +86,7 @@ def bundle(folder: str | Path, file: str | Path | None = None) -> Path:
     results = results_in(place)
     target = Path(file) if file is not None else Path(place.resolve().name + SUFFIX)
     if target.is_dir():
-        raise input_error("expected the name of a file", key="FILE", given=str(target))
+        raise input_error("expected the name of a file", key="file", given=str(target))
     manifests = {}
     for each in results:
         manifests[each] = verified(each)
