@@ -185,6 +185,9 @@ def test_a_chart_shows_what_the_program_does_now(name: str, tmp_path: Path, aqml
     aqmlab.ok("explain", name, "--chart", tmp_path / f"{name}.svg")
     drawn = (tmp_path / f"{name}.svg").read_text()
     assert drawn == (DOCS / "images" / "disciplines" / f"{name}.svg").read_text()
+    refused = aqmlab("explain", "jain", "--chart", "x.svg")
+    assert_refused(refused, "`jain`: unknown queue discipline")
+    assert "--set" not in refused.stderr
     refused = aqmlab("explain", name, "--chart", "missing/x.svg")
     assert_refused(refused, "missing", status=1)
 

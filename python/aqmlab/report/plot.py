@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aqmlab.errors import input_error, unknown
+from aqmlab.errors import InputError, input_error, renamed, unknown
 from aqmlab.metrics import pick
 from aqmlab.metrics.samples import Floats
 from aqmlab.numbers import capital, listed
@@ -397,7 +397,11 @@ def behaviour(name: str, settings: Mapping[str, Any] | None = None) -> Figure:
     Raises `InputError` for an unknown name or a setting that is not allowed.
     """
     queue = {"discipline": name} | dict(settings or {})
-    result = single.run(SCENARIO, set={"queue": queue})
+    try:
+        result = single.run(SCENARIO, set={"queue": queue})
+    except InputError as error:
+        part = error.key.removeprefix("queue").removesuffix(".discipline")
+        raise renamed(error, f"{name}{part}" if part else "") from None
     text = ", ".join(f"{key} = {value}" for key, value in (settings or {}).items())
     return Figure(
         name,
