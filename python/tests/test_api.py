@@ -199,6 +199,8 @@ def test_a_study_can_be_cut_down_to_some_labels(study: Path) -> None:
         aqmlab.Study(study, only={"queue": ["codel"]})
     with pytest.raises(aqmlab.InputError, match="unknown axis"):
         aqmlab.Study(study, only={"rate": ["1"]})
+    more = aqmlab.Study(study, only={"flows": "8"}, add={"flows": "8"})
+    assert {point.labels["flows"] for point in more.points} == {"8"}
 
 
 def test_the_digest_is_of_all_that_matters(study: Path, mapping: dict[str, Any]) -> None:

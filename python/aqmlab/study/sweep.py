@@ -29,6 +29,7 @@ from aqmlab.scenario.scenario import Scenario
 from aqmlab.scenario.settings import (
     check_form,
     check_keys,
+    each_of,
     mapping_of,
     parse_toml,
     path_of,
@@ -132,7 +133,8 @@ class Study:
         self._check(table)
         self.name: str = self._text(table, "name", Path(self.file).stem.strip("<>"))
         self.title: str = self._text(table, "title", self.name)
-        axes = tuple(_axes(table.get("axes", []), mapping_of(add, "add"), self.file))
+        more = {axis: each_of(values) for axis, values in mapping_of(add, "add").items()}
+        axes = tuple(_axes(table.get("axes", []), more, self.file))
         self.axes: tuple[Axis, ...] = _kept(axes, mapping_of(only, "only"), self.file)
         own = whole(table.get("replications", 1), 1, "replications", self.file)
         self.replications: int = (
