@@ -80,6 +80,12 @@ def emulate(
     InputError
         If an argument is invalid, the system cannot create the path, or this process has several
         threads, as after the first use of a table.
+
+    Examples
+    --------
+    >>> path = from_options({"rate": "12mbit", "queue": "codel"}, [], [], {})
+    >>> done = aqmlab.emulate(path, "sh -c 'ping -c 3 $AQMLAB_FAR'")
+    >>> aqmlab.RunResult.of([done.results], done.scenario).links
     """
     if isinstance(command, str):
         command = words_of(command, "command")
