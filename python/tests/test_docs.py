@@ -352,7 +352,10 @@ def test_files_that_the_guide_names_exist() -> None:
     root = DOCS.parent
     pages = [*DOCS.rglob("*.md"), *root.glob("*.md"), *(root / "studies").rglob("*.md")]
     path = re.compile(r"`((?:crates|python|tools|examples|studies|docs)/[\w./-]+\.\w+)`")
+    code = [*(root / "python" / "tests").glob("*.py"), *(root / "crates").glob("*/tests/*.rs")]
+    tests = set(re.findall(r"(?:def|fn) (test_\w+)", "".join(each.read_text() for each in code)))
     for page in pages:
+        assert set(re.findall(r"`(test_\w+)`", page.read_text())) <= tests, page.name
         text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
         for name in path.findall(text):
             places = [root / name, root / "crates" / "aqmlab-sim" / name]
