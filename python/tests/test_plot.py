@@ -70,6 +70,14 @@ def test_the_distribution_is_that_of_the_link_in_the_summary() -> None:
     assert float(rows(sojourn.spec)[-1]["x"]) == pytest.approx(longest, abs=1e-3)
 
 
+def test_a_group_may_have_the_name_of_a_link() -> None:
+    result = aqmlab.run(SCENARIO | {"flows": {"down": PATH | {"count": 2}}})
+    sojourn = next(each for each in figures(result) if each.id == "sojourn")
+    down = result.links.filter(link="down")
+    bits = down["delivered_bytes"].item() * 8 / result.runs["end_s"].item()
+    assert f"; {bits / 1e6:.2f} Mbit/s on average" in sojourn.message
+
+
 def test_lines_have_intervals_shapes_and_the_swept_numbers(study: aqmlab.StudyResult) -> None:
     figure = study.plot.against("sojourn_p95", "utilisation")
     assert [each["title"]["text"] for each in panels(figure)] == [

@@ -120,12 +120,13 @@ def sojourn_figure(result: RunResult) -> Iterator[Figure]:
     if not row["delivered"]:
         return
     values, shares = _waits(result, row)
-    average = rate(result.metrics.filter(subject=name, metric="throughput")["value"].item())
+    of_link = pl.col("direction").is_null()  # a group of flows may have the name of the link
+    average = result.metrics.filter(of_link, subject=name, metric="throughput")["value"].item()
     yield Figure(
         "sojourn",
         f"Time in the queue of {name}",
         f"Half of the packets waited {seconds(row['sojourn_p50_s'])} or less, one in a hundred "
-        f"{seconds(row['sojourn_p99_s'])} or more; {average} on average.",
+        f"{seconds(row['sojourn_p99_s'])} or more; {rate(average)} on average.",
         "Cumulative share of the packets.",
         charts.cdf({name: (values, shares)}, by_label([name]), "time in the queue (ms)"),
     )
