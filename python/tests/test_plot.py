@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from typing import Any
 
 import pytest
 
 import aqmlab
 from aqmlab import InputError
+from aqmlab.report import run_console
 from aqmlab.report.document import Figure
 from aqmlab.report.document.colours import RAMP, by_label
 from aqmlab.report.run_page import figures
@@ -68,6 +70,33 @@ def test_the_distribution_is_that_of_the_link_in_the_summary() -> None:
     assert sojourn.title == "Time in the queue of up"
     longest = result.links.filter(link="up")["sojourn_max_s"].item() * 1e3
     assert float(rows(sojourn.spec)[-1]["x"]) == pytest.approx(longest, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"duration": "1ms"},
+        {"flows.bulk": PATH | {"size": "1b"}},
+        {"flows.bulk.size": "5kb", "until": "bulk"},
+    ],
+)
+def test_a_run_of_one_sample_has_a_report(settings: dict[str, Any]) -> None:
+    for level in ("series", "packets"):
+        result = aqmlab.run(SCENARIO, set=settings, record=level)
+        assert result.links.height and result.report().to_html()
+
+
+def test_a_group_that_a_change_adds_is_in_every_report() -> None:
+    scenario = SCENARIO | {"changes": [{"at": "3s", "key": "flows.late", "value": PATH}]}
+    result = aqmlab.run(scenario)
+    page = result.report().to_markdown()
+    assert re.search(r"^\| late\.0 \|.*cubic", page, re.MULTILINE)
+    console = run_console.text(result.to_json(), result.scenario)
+    assert "(bulk, late)" in console and re.search(r"^late +[\d.]+ .bit/s", console, re.MULTILINE)
+    study = aqmlab.study({"scenario": scenario, "axes": {"queue": ["droptail", "codel"]}})
+    assert "late" in study.group_names and "late: goodput" in study.report().to_markdown()
+    only = aqmlab.study({"scenario": SCENARIO, "axes": {"queue": ["droptail", "codel"]}})
+    assert study.tradeoff["goodput_bps"].mean() > 0.9 * only.tradeoff["goodput_bps"].mean()
 
 
 def test_a_group_may_have_the_name_of_a_link() -> None:

@@ -29,7 +29,7 @@ import polars as pl
 
 from aqmlab.errors import input_error, stored, unknown
 from aqmlab.files import gunzip, read_bytes
-from aqmlab.results import RunResult, StudyResult, run_of
+from aqmlab.results import RunResult, StudyResult, groups_of, run_of
 from aqmlab.results.tables import PART
 from aqmlab.scenario.quantity import quantity
 from aqmlab.storage import Fill, replace
@@ -293,7 +293,7 @@ def ours(result: StudyResult) -> OutsideRun:
     """The same of our results: goodput of all groups, and base RTT and sojourn time of the
     bottleneck, as means over the runs."""
     of_groups = result.raw("metrics").filter(pl.col("metric") == "goodput")
-    groups = {name for scenario in result.scenarios for name in scenario["flows"]}
+    groups = {name for scenario in result.scenarios for name in groups_of(scenario)}
     of_groups = of_groups.filter(pl.col("subject").cast(pl.String).is_in(list(groups)))
     runs = result.info.points * result.info.replications
     total = of_groups["value"].sum()

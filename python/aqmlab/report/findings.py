@@ -22,6 +22,7 @@ from aqmlab.metrics.registry import NEITHER
 from aqmlab.metrics.samples import Floats
 from aqmlab.numbers import capital, listed
 from aqmlab.report.measures import BUSY, Layout, by_point
+from aqmlab.results import groups_of
 from aqmlab.stats import Contest, ContestResult, compare, is_constant
 from aqmlab.stats.comparisons import pooled_variance
 
@@ -112,7 +113,7 @@ def _places(
 
 
 def _subjects(scenario: Mapping[str, Any]) -> list[str]:
-    return ["", *scenario["links"], *scenario["flows"]]
+    return ["", *scenario["links"], *groups_of(scenario)]
 
 
 def replications_for(spread: float, difference: float) -> int:

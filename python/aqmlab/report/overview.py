@@ -17,7 +17,7 @@ from aqmlab.report.document import Estimate, Figure, charts, panels
 from aqmlab.report.document.colours import FEWEST_ORDERED, by_label
 from aqmlab.report.document.panels import COLUMNS, WIDE, Panel, Points, curves, ranges
 from aqmlab.report.measures import Layout, cells, mean
-from aqmlab.results import StudyResult
+from aqmlab.results import StudyResult, groups_of
 from aqmlab.scenario.quantity import numbers
 from aqmlab.stats import LEVEL
 
@@ -166,7 +166,7 @@ def tradeoff_runs(result: StudyResult) -> pl.DataFrame:
     passing = [
         (point, name, direction)
         for point, scenario in enumerate(result.scenarios)
-        for name, group in scenario["flows"].items()
+        for name, group in groups_of(scenario).items()
         for direction, path in (("forward", "path"), ("reverse", "return_path"))
         if scenario["bottleneck"] in group[path]
     ]

@@ -327,8 +327,8 @@ def delays(result: RunResult) -> Part:
 
 def signals(result: RunResult) -> Iterator[Part]:
     """Yields the panel of drops and marks, if any."""
-    curves = {name: course(result, name, [result.shown])[result.shown] for name in COUNTED}
-    curves = {name: curve for name, curve in curves.items() if curve[1].any()}
+    found = {name: course(result, name, [result.shown]).get(result.shown) for name in COUNTED}
+    curves = {name: curve for name, curve in found.items() if curve and curve[1].any()}
     if curves:
         name = next(iter(curves)) if len(curves) == 1 else "signals"
         yield f"{name} (packets/s)", curves, {"dropped": "#d55e00", "marked": "#cc79a7"}
@@ -348,10 +348,10 @@ def shown_panels(result: RunResult, beside: Sequence[str]) -> Iterator[Part]:
     """Panels of a run's report: delay, also at other busy links, goodput, windows, backlog, drops
     and marks."""
     sampled = set(result.series["quantity"].unique())
-    if "sojourn_mean_s" not in sampled:
+    link = [result.shown]
+    if "sojourn_mean_s" not in sampled or not course(result, "sojourn_mean_s", link):
         return
     yield delays(result)
-    link = [result.shown]
     others = course(result, "sojourn_mean_s", beside)
     if others:
         yield "mean time in queue (ms)", others, by_label(list(others))

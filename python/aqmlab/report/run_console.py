@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab import plain
 from aqmlab.numbers import percent, rate, seconds, sender, signalled, whole
+from aqmlab.results.scenarios import groups_of
 
 if TYPE_CHECKING:
     from aqmlab._core import Results
@@ -117,7 +118,7 @@ def busy_links(results: Results) -> Iterator[str]:
 
 def shows_metrics(scenario: Mapping[str, Any]) -> bool:
     """Whether the text has metrics of groups of flows: there is more than one flow."""
-    return sum(int(group["count"]) for group in scenario["flows"].values()) > 1
+    return sum(int(group["count"]) for group in groups_of(scenario).values()) > 1
 
 
 def _groups(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator[str]:
@@ -131,7 +132,7 @@ def _groups(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator
             of.setdefault(row["subject"], {})[row["metric"]] = row["value"]
             key = (row["subject"], row["direction"])
             directed.setdefault(key, {})[row["metric"]] = row["value"]
-    groups = [name for name in scenario["flows"] if "goodput" in of.get(name, {})]
+    groups = [name for name in groups_of(scenario) if "goodput" in of.get(name, {})]
     if not groups:
         return
     heads = ("group", "goodput", "share", "Jain", "lost", "delay variation", "power")
@@ -203,9 +204,10 @@ def _flows(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator[
 def _senders(groups: Rows, scenario: Mapping[str, Any]) -> str:
     """The groups of each congestion control and state machine that ran."""
     of: dict[str, list[str]] = {}
+    every = groups_of(scenario)
     for row in groups:
         if row.get("tcp_stack"):
-            text = sender(scenario["flows"][row["group"]]["transport"], row["tcp_stack"])
+            text = sender(every[row["group"]]["transport"], row["tcp_stack"])
             of.setdefault(text, []).append(row["group"])
     return "; ".join(f"{text} ({', '.join(names)})" for text, names in of.items())
 

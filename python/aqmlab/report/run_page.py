@@ -33,7 +33,7 @@ from aqmlab.report.notes import of_run
 from aqmlab.report.plot import MOST_CURVES, shown_panels
 from aqmlab.report.run_console import Cells, flow_cells, link_cells, time_cells
 from aqmlab.report.setup_diagram import caption, diagram
-from aqmlab.results import BUSY, RunResult
+from aqmlab.results import BUSY, RunResult, groups_of
 
 SHOWN_FLOWS = 50
 PERCENTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999,
@@ -192,7 +192,7 @@ def flows(result: RunResult, shown: int = SHOWN_FLOWS) -> Table:
 
 def _sender(result: RunResult, row: Mapping[str, Any]) -> str | None:
     stack = row.get("tcp_stack")
-    return stack and sender(result.scenario["flows"][row["group"]]["transport"], stack)
+    return stack and sender(groups_of(result.scenario)[row["group"]]["transport"], stack)
 
 
 def _flows(result: RunResult) -> Iterator[Block]:

@@ -4,6 +4,7 @@ from .run import METRICS as METRICS
 from .run import RunResult as RunResult
 from .run import resolved as resolved
 from .scenarios import Scenarios as Scenarios
+from .scenarios import groups_of as groups_of
 from .study import VALUE as VALUE
 from .study import StudyInfo as StudyInfo
 from .study import StudyResult as StudyResult

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, overload
 
+GROUP = re.compile(r"flows\.([^.]+)")
+"""Key of a change that adds a group of flows."""
 BLOCK = 128
 """Scenarios that are compressed together: they differ in a few values only."""
+
+
+def groups_of(scenario: Mapping[str, Any]) -> dict[str, Any]:
+    """The groups of flows by name: those at the start, and those that changes add."""
+    changes = ((GROUP.fullmatch(each["key"]), each) for each in scenario.get("changes", ()))
+    return {**scenario["flows"], **{key[1]: each["value"] for key, each in changes if key}}
 
 
 class Scenarios(Sequence[Mapping[str, Any]]):

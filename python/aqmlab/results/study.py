@@ -16,6 +16,7 @@ import aqmlab
 from aqmlab.errors import input_error
 from aqmlab.numbers import count
 from aqmlab.results.run import RunResult, TableAttributes, in_place_of, load, sizes, use_of
+from aqmlab.results.scenarios import groups_of
 from aqmlab.results.tables import Tables, copied_points
 from aqmlab.scenario.quantity import numbers
 
@@ -67,7 +68,7 @@ class _Facts:
         for each in scenarios:
             facts.bottlenecks.append(sys.intern(str(each["bottleneck"])))
             facts.links.intersection_update(each["links"])
-            facts.groups.update(dict.fromkeys(each["flows"]))
+            facts.groups.update(dict.fromkeys(groups_of(each)))
             facts.seeds.add(int(each["seed"]))
         return facts
 

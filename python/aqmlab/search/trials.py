@@ -23,7 +23,7 @@ from aqmlab.metrics import Metric, find, scale, values
 from aqmlab.metrics.registry import LESS, MORE, NEITHER
 from aqmlab.metrics.samples import Floats
 from aqmlab.report.document import write_text
-from aqmlab.results import RunResult, StudyResult
+from aqmlab.results import RunResult, StudyResult, groups_of
 from aqmlab.scenario.quantity import numbers
 from aqmlab.study.chunks import NamedFrames, file_of, write_frames
 from aqmlab.study.execute import Backend, execute, study_info
@@ -88,7 +88,7 @@ class Measure:
 
     def check(self, scenario: Mapping[str, Any]) -> None:
         """Raises `InputError` if the scenario has no such link or group."""
-        known = [*scenario["links"], *scenario["flows"], "all"]
+        known = [*scenario["links"], *groups_of(scenario), "all"]
         if self.subject and self.subject not in known:
             raise unknown("link or group", self.subject, known, key=self.text)
 
