@@ -96,6 +96,25 @@ def test_rules_are_answered(found: dict[tuple[str, str, str], dict[str, Any]]) -
         assert re.search(end, found[key]["evidence"]), found[key]["evidence"]
 
 
+def test_rules_may_name_a_group_that_a_change_adds(tmp_path: Path) -> None:
+    text = """
+[scenario]
+duration = "2s"
+links.a = { rate = "5mbit" }
+flows.first = { path = "a", return_path = "a" }
+[[scenario.changes]]
+at = "1s"
+key = "flows.late"
+value = { path = "a", return_path = "a" }
+[expect]
+there = "late.goodput >= 1kbit"
+"""
+    (tmp_path / "late.toml").write_text(text)
+    found = Plan(pack := load(str(tmp_path / "late.toml")), pack.contenders).run(5)
+    (answer,) = next(iter(found.answers.values()))
+    assert answer.verdict == "holds"
+
+
 def test_a_pack_without_a_title_has_its_name() -> None:
     table = {**parse_toml(PACK, "mine.toml"), "name": "ours"}
     table.pop("title", None)

@@ -22,6 +22,7 @@ from aqmlab.campaign.plan import Filled
 from aqmlab.campaign.rule import Comparison, Rule
 from aqmlab.errors import CustomError, InputError, input_error, renamed, unknown
 from aqmlab.metrics import Metric, find
+from aqmlab.results import groups_of
 from aqmlab.scenario.form import checked
 from aqmlab.scenario.quantity import Duration, Rate
 from aqmlab.scenario.settings import check_form, parse_toml, read_text
@@ -164,7 +165,10 @@ class _Place:
         for each in self.scenarios:
             inside = each.get(table, {})
             found |= dict.fromkeys(inside if isinstance(inside, Mapping) else ())
-            dotted = (key.split(".") for key in each)
+            changes = each.get("changes")
+            added = [str(change["key"]) for change in changes if isinstance(change, Mapping)
+                     and "key" in change] if isinstance(changes, list) else []  # fmt: skip
+            dotted = (key.split(".") for key in (*each, *added))
             found |= {parts[1]: None for parts in dotted if parts[0] == table and parts[1:]}
         return list(found)
 
@@ -224,7 +228,7 @@ class Expected:
     def at(self, filled: Filled, case: str) -> str:
         """The subject in a case. Raises `InputError` if there is none, or several are possible."""
         scenario = filled.scenario(case)
-        known = list(scenario["links" if self.metric.of == "link" else "flows"])
+        known = list(scenario["links"] if self.metric.of == "link" else groups_of(scenario))
         if self.subject:
             if self.subject not in known:
                 raise unknown("subject", self.subject, known, key=self.name)
