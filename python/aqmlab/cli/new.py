@@ -165,6 +165,5 @@ def _crate(kind: str, name: str, sources: Path) -> tuple[dict[str, str], str]:
         files[f"{name}/{path.relative_to(folder)}"] = text
     if kind == "quic-controller":
         return files, f"cd {name} && cargo test --release"
-    scenario, _ = _files("scenario", name)
-    files[f"{name}/scenario.toml"] = scenario[f"{name}.toml"]
+    files[f"{name}/scenario.toml"] = _scenario("scenario", "scenario", "")
     return files, f"cd {name} && cargo run -- scenario.toml flows.download.endpoint=window"
