@@ -36,6 +36,8 @@ def test_a_new_study_runs(aqmlab: Aqmlab, tmp_path: Path) -> None:
 def test_a_new_endpoint_is_a_crate_of_its_own(aqmlab: Aqmlab, tmp_path: Path) -> None:
     aqmlab.ok("new", "endpoint", "mine", "--source", ROOT, cwd=tmp_path)
     assert "aqmlab run scenario.toml\n" in (tmp_path / "mine" / "scenario.toml").read_text()
+    main = (tmp_path / "mine" / "src" / "main.rs").read_text()
+    assert "`cargo run -- scenario.toml flows.download.endpoint=window`" in main
     cargo = (tmp_path / "mine" / "Cargo.toml").read_text()
     assert 'name = "mine"' in cargo and str(ROOT / "crates") in cargo and "[workspace]" in cargo
     assert (tmp_path / "mine" / "src" / "window.rs").is_file()

@@ -159,6 +159,7 @@ def _crate(kind: str, name: str, sources: Path) -> tuple[dict[str, str], str]:
     files = {}
     for path in sorted([*folder.glob("*.toml"), *folder.glob("*/*.rs")]):
         text = path.read_text(encoding="utf-8").replace(example.replace("-", "_"), name)
+        text = text.replace("../scenario.toml flows.page", "scenario.toml flows.download")
         if path.name == "Cargo.toml":
             text = text.replace("../../crates", str(crates)).replace(example, name)
             text = f"{text}\n[workspace]\n"
