@@ -87,6 +87,7 @@ def test_a_scenario_of_objects_runs_as_its_file() -> None:
     assert aqmlab.run(made).links.equals(aqmlab.run(tomllib.loads(made.to_toml())).links)
     assert repr(link).startswith("Link(rate='10mbit', delay='10ms', queue=CoDel(target='2ms')")
     assert pickle.loads(pickle.dumps(made)) == made
+    assert pickle.loads(pickle.dumps(made.check())).resolved == made.check().resolved
     assert made.resolved.resolved == made.resolved != made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from numbers import Integral
@@ -164,3 +165,10 @@ class Scenario(Part):
     def resolved(self) -> Scenario:
         """The scenario with every default filled in. Raises `InputError` as `check` does."""
         return Scenario.from_toml(self.check().to_toml(), folders=self.folders)
+
+
+def _again(toml: str, folders: Sequence[str]) -> _core.Scenario:
+    return _core.Scenario(toml, folders=list(folders))
+
+
+copyreg.pickle(_core.Scenario, lambda scenario: (_again, (scenario.to_toml(), scenario.folders)))
