@@ -138,6 +138,14 @@ def test_the_delays_of_some_packets_give_no_power_of_the_data(workload: Any) -> 
         assert ("own", "delay_variation") in found and (("own", "power") in found) == delays
 
 
+def test_a_group_that_a_change_adds_counts_as_those_of_the_start() -> None:
+    more = {**next(iter(flows(more={"count": 2}).values())), "start": "1s"}
+    begun = of(run(flows=flows(own={}, more=more)))
+    change = {"at": "1s", "key": "flows.more", "value": more}
+    added = of(run(flows=flows(own={}), changes=[change]))
+    assert added.keys() == begun.keys() and 0.9 < added["all", "jain"] <= 1
+
+
 def test_the_metrics_are_their_definitions() -> None:
     groups = flows(near={"count": 3, "delays": True}, far={"count": 2, "path": ["down", "far"]})
     result = run(flows=groups, record={"warmup": "2s"})

@@ -15,6 +15,7 @@ import polars as pl
 from aqmlab.metrics.formulas import is_alike, is_endless
 from aqmlab.metrics.runs import Runs
 from aqmlab.metrics.table import computed
+from aqmlab.results import groups_of
 
 SHARES = {"p50_s": 0.5, "p75_s": 0.75, "p90_s": 0.9, "p95_s": 0.95, "p99_s": 0.99, "p999_s": 0.999}
 FORWARD, BOTH = ("forward",), ("forward", "reverse")
@@ -27,7 +28,7 @@ class Pools:
     def __init__(
         self, runs: Runs, name: Callable[[str], str], directions: Sequence[str] = FORWARD
     ) -> None:
-        groups = {group for scenario in runs.scenarios for group in scenario["flows"]}
+        groups = {group for scenario in runs.scenarios for group in groups_of(scenario)}
         self._runs = runs
         self._names = {group: name(group) for group in groups}
         self._directions = list(directions)
@@ -38,11 +39,11 @@ class Pools:
     def _scenario(self, scenario: Mapping[str, Any]) -> dict[str, Any]:
         """The scenario with one group a pool: the one that is least like endless bulk flows."""
         flows: dict[str, Any] = {}
-        for group, keys in scenario["flows"].items():
+        for group, keys in groups_of(scenario).items():
             there = flows.setdefault(self._names[group], keys)
             if _rank(keys) < _rank(there):
                 flows[self._names[group]] = keys
-        return {**scenario, "flows": flows}
+        return {**scenario, "flows": flows, "changes": []}
 
     def load(self, name: str, columns: list[str]) -> pl.DataFrame:
         """Columns of the table called `name`."""

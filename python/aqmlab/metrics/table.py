@@ -23,6 +23,7 @@ from aqmlab.metrics.formulas import (
 )
 from aqmlab.metrics.registry import find
 from aqmlab.metrics.samples import Floats, Whole, jain_indices
+from aqmlab.results import groups_of
 
 if TYPE_CHECKING:
     from aqmlab.metrics.formulas import Formula
@@ -54,7 +55,7 @@ def computed(
 ) -> pl.DataFrame:
     """The metrics of all runs; run `r` is of scenario `r // replications - first`. Of a run the
     links come first, then the groups, then all flows together."""
-    points = [scenario["flows"] for scenario in scenarios]
+    points = [groups_of(scenario) for scenario in scenarios]
     ends = load("runs", ["run", "end_s", "warmup_s"]).select(
         "run",
         (pl.col("end_s") - pl.col("warmup_s")).alias("lasted_s"),
