@@ -182,6 +182,7 @@ gallery: $(VENV)/.installed
 reference: $(VENV)/.installed
 	$(BIN)/aqmlab explain --markdown > docs/reference.md
 	$(BIN)/python -m tools.discipline_pages docs
+	$(BIN)/python -m tools.controls docs/images
 	$(BIN)/aqmlab conformance --markdown > docs/conformance-results.md
 
 # The target is part of rustup: `rustup target add wasm32-wasip1`.

@@ -22,16 +22,26 @@ MSS = 1460
 COLOURS = {"window": "#2f6fbb", "queue": "#c8453f"}
 
 
+OTHERS = ("cbr", "steered")
+"""Controls without a window of their own."""
+
+
 def names() -> list[str]:
-    """The congestion controls there are."""
-    return [each["name"] for each in aqmlab.reference() if each["section"] == "congestion_control"]
+    """The congestion controls with a picture."""
+    known = (each["name"] for each in aqmlab.reference() if each["section"] == "congestion_control")
+    return [name for name in known if name not in OTHERS]
+
+
+def file_name(control: str) -> str:
+    """The name of the file with its picture."""
+    return f"control-{control.replace('+', 'p')}.svg"
 
 
 def picture(control: str) -> Figure:
     """One flow alone for a minute: its window and the queue in segments."""
     result = aqmlab.run(
         SCENARIO,
-        set={"transport.congestion_control": control},
+        set={"flows.bulk.transport.congestion_control": control},
         record={"level": "series", "interval": "100ms"},
     )
     curves = {}
@@ -55,5 +65,4 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(f"usage: {Path(sys.argv[0]).name} FOLDER")
     for control in names():
-        file = Path(sys.argv[1]) / f"control-{control.replace('+', 'p')}.svg"
-        picture(control).save(file)
+        picture(control).save(Path(sys.argv[1]) / file_name(control))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +15,8 @@ from aqmlab.report import run_console
 from aqmlab.report.document import Figure
 from aqmlab.report.document.colours import RAMP, by_label
 from aqmlab.report.run_page import figures
-from aqmlab.scenario import CoDel, Rate, Scenario, Voip
+from aqmlab.scenario import CoDel, Scenario, Voip
+from tools import controls
 
 PATH = {"path": "down", "return_path": "up"}
 SCENARIO: dict[str, Any] = {
@@ -192,12 +193,37 @@ def test_a_state_is_drawn_of_the_disciplines_that_have_it() -> None:
     assert {row["name"] for row in rows(figure.spec["vconcat"][0])} == {"pie", "pi2"}
 
 
-def test_curves_that_are_left_out_are_mentioned() -> None:
-    axes = {"queue.limit": [f"{size}p" for size in range(10, 20)]}
-    result = aqmlab.study({"scenario": SCENARIO | {"duration": "1s"}, "axes": axes})
-    figure = result.plot.over_time("backlog_packets")
-    assert len({row["name"] for row in rows(panels(figure)[0])}) == 8
-    assert figure.message.endswith("The first 8 of 10 points are drawn.")
+def test_a_window_is_drawn_while_there_is_one() -> None:
+    flows = {
+        "short": PATH | {"size": "50kb", "count": 2},
+        "flood": PATH | {"transport": {"congestion_control": {"algorithm": "cbr"}}},
+    }
+    result = aqmlab.run(SCENARIO | {"flows": flows})
+    ends = dict(zip(("short.0", "short.1"), result.flows["finish_s"], strict=False))
+    assert all(0.1 < end < 3 for end in ends.values())
+    windows = rows(panels(result.plot.over_time("cwnd_bytes"))[0])
+    assert {row["name"] for row in windows} == ends.keys()
+    assert all(float(row["x"]) <= ends[row["name"]] for row in windows)
+    rates = rows(panels(result.plot.over_time("goodput_bps"))[0])
+    assert max(float(row["x"]) for row in rates if row["name"] == "short.0") == 8
+
+
+def test_long_curves_keep_their_maxima_and_short_ones_all_samples() -> None:
+    every = aqmlab.run(SCENARIO | {"duration": "60s"})
+    fine = aqmlab.run(SCENARIO, record={"level": "series", "interval": "10ms"})
+    for result, points in ((every, 601), (fine, 401)):
+        (panel,) = panels(result.plot.over_time("sojourn_max_s"))
+        assert 0 < len(rows(panel)) <= points
+        longest = 1e3 * result.links.filter(link="down")["sojourn_max_s"].item()
+        assert max(float(row["y"]) for row in rows(panel)) == pytest.approx(longest, rel=1e-3)
+    (panel,) = panels(every.plot.over_time("backlog_packets"))
+    assert len(rows(panel)) == 601
+
+
+@pytest.mark.parametrize("control", ["cubic", "vegas"])
+def test_the_pictures_of_controls_are_what_these_do_now(control: str) -> None:
+    kept = Path(__file__).parents[2] / "docs" / "images" / controls.file_name(control)
+    assert controls.picture(control).svg() == kept.read_text(), "make reference"
 
 
 def test_what_cannot_be_drawn_is_refused(run: aqmlab.RunResult, study: aqmlab.StudyResult) -> None:

@@ -39,7 +39,8 @@ OF_LINKS = (
 )  # fmt: skip
 """Series that every link has, apart from the state of its discipline."""
 MOST_SAMPLES = 600
-"""A curve over time has at most about so many points; each is the mean of the samples there."""
+"""A curve over time has at most about so many points; each is the mean of the samples there, or of
+maxima the largest."""
 MOST_CURVES = 8
 BINS = (90, 36)
 """Columns and rows of a heatmap."""
@@ -49,6 +50,8 @@ UNITS = {"_bps": ("Mbit/s", 1e-6), "_bytes": ("kB", 1e-3), "_packets": ("packets
          "_s": ("ms", 1e3)}  # fmt: skip
 NAMES = {"sojourn_mean": "mean time in queue", "sojourn_max": "longest time in queue",
          "cwnd": "window", "smoothed_rtt": "smoothed RTT"}  # fmt: skip
+UNLIMITED = 2.0**40
+"""A flow whose window reaches so many bytes has a control without one, such as `cbr`."""
 TOGETHER = ("goodput", "in flight")
 """Series of flows that are added up over a group; of others it is the mean."""
 
@@ -271,26 +274,34 @@ def course(result: RunResult, quantity: str, links: Sequence[str]) -> Curves:
             raise unknown("sampled quantity", quantity, known)
         hint = 'record="series", or record.level = "series" in the scenario'
         raise input_error("nothing was sampled", key=quantity, hint=hint)
-    _, _, factor = words(quantity)
+    name, _, factor = words(quantity)
+    if quantity == "cwnd_bytes":
+        rows = rows.filter((pl.col("value") < UNLIMITED).all().over("subject"))
     if set(rows["subject"].unique()) <= set(result.scenario["links"]):
         rows = rows.with_columns(name="subject").filter(pl.col("name").is_in(list(links)))
     else:
-        rows = _of_flows(result, rows, together=words(quantity)[0] in TOGETHER)
+        rows = _of_flows(result, rows, together=name in TOGETHER)
     if quantity in COUNTED:
         step = pl.col("time_s").diff().over("name")
         rows = rows.with_columns(pl.col("value").diff().over("name") / step).drop_nulls()
     return {
-        str(name): _thinned(own["time_s"].to_numpy(), factor * own["value"].to_numpy())
-        for (name,), own in rows.group_by("name", maintain_order=True)
+        str(label): _thinned(
+            own["time_s"].to_numpy(),
+            factor * own["value"].to_numpy(),
+            is_maximum=quantity.endswith("_max_s"),
+        )
+        for (label,), own in rows.group_by("name", maintain_order=True)
     }
 
 
 def _of_flows(result: RunResult, rows: pl.DataFrame, *, together: bool) -> pl.DataFrame:
-    """Samples by flow, or of more than a few flows by group and direction; the first names."""
+    """Samples by flow, or of more than a few flows by group and direction; the first names. A flow
+    that has ended has no state such as a window, and its rates are 0."""
     group, direction = pl.col("group").cast(pl.String), pl.col("direction").cast(pl.String)
     flows = result.flows.select(
-        subject=pl.format("{}.{}", group, pl.col("index")), group=group, direction=direction
-    )
+        "finish_s",
+        subject=pl.format("{}.{}", group, pl.col("index")), group=group, direction=direction,
+    )  # fmt: skip
     if rows["subject"].n_unique() <= MOST_CURVES:
         alone = pl.col("subject").count().over("group") == 1
         named = pl.when(alone).then(group).otherwise("subject")
@@ -299,6 +310,8 @@ def _of_flows(result: RunResult, rows: pl.DataFrame, *, together: bool) -> pl.Da
         both = pl.col("direction").n_unique().over("group") > 1
         named = pl.when(both).then(pl.format("{} ({})", group, direction)).otherwise(group)
         rows = rows.join(flows.with_columns(name=named), on="subject", maintain_order="left")
+    if not together:
+        rows = rows.filter(pl.col("finish_s").is_null() | (pl.col("time_s") <= pl.col("finish_s")))
     value = pl.col("value").sum() if together else pl.col("value").mean()
     order = {name: number for number, name in enumerate(dict.fromkeys(flows["group"]))}
     found = rows.group_by("name", "time_s").agg(value, pl.col("group").first()).sort("time_s")
@@ -307,11 +320,13 @@ def _of_flows(result: RunResult, rows: pl.DataFrame, *, together: bool) -> pl.Da
     return chosen.join(found, on="name", maintain_order="left_right")
 
 
-def _thinned(times: Floats, values: Floats) -> tuple[Floats, Floats]:
-    every = -(-times.size // MOST_SAMPLES)
+def _thinned(times: Floats, values: Floats, *, is_maximum: bool) -> tuple[Floats, Floats]:
+    every = -(-(times.size - 1) // MOST_SAMPLES)  # an interval lies between two samples
     if every <= 1:
         return times, values
     edges = np.arange(0, times.size, every)
+    if is_maximum:
+        return times[edges], np.maximum.reduceat(values, edges)
     lengths = np.diff(np.append(edges, times.size))
     return times[edges], np.add.reduceat(values, edges) / lengths
 
@@ -361,7 +376,8 @@ def shown_panels(result: RunResult, beside: Sequence[str]) -> Iterator[Part]:
     yield f"{rate} (Mbit/s)", rates, colours
     if "cwnd_bytes" in sampled:
         windows = course(result, "cwnd_bytes", link)
-        yield "window (kB)", windows, by_label(list(windows)) | colours
+        if windows:
+            yield "window (kB)", windows, by_label(list(windows)) | colours
     queue = course(result, "backlog_packets", link)
     yield "queue (packets)", queue, dict.fromkeys(queue, "#009e73")
     yield from signals(result)
