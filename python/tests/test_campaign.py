@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from aqmlab.campaign import (
     FAILS,
     HOLDS,
     UNDECIDED,
+    Campaign,
     Case,
     Pack,
     Plan,
@@ -267,6 +269,17 @@ def test_one_run_has_no_plural() -> None:
     campaign = Plan(pack, {"": "codel"}).run(1, 1)
     assert "1: 1 point, 1 replication" in campaign.document().to_markdown()
     assert campaign.headline == "0 answers: none (1 simulation, 1 replication)."
+
+
+def test_verbs_of_the_headline_follow_their_numbers() -> None:
+    campaign = SimpleNamespace(
+        findings={},
+        counts=lambda: {HOLDS: 7, FAILS: 1, UNDECIDED: 0},
+        result=SimpleNamespace(info=SimpleNamespace(replications=5)),
+        runs=30,
+    )
+    told = Campaign.headline.fget(campaign)  # type: ignore[attr-defined]
+    assert told == "8 answers: 7 hold, 1 does not hold (30 simulations, 5 replications)."
 
 
 def test_a_group_that_the_pack_does_not_list_is_on_the_page() -> None:

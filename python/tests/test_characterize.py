@@ -191,6 +191,9 @@ def test_the_report_is_one_file_in_the_order_of_the_rfc(short: Campaign) -> None
     assert "| interval | 100ms | 100ms | 1us to 100s |" in text
     assert re.search(r"\| codel \| \d+ \| \d+ \| [\w ]+ \| no \| no \| yes \|", text)
     assert "8.3: the theory of the control law" in text
+    assert "limit in bytes; none: no additional limit" in text and "in [8.3](#s8.3)" in text
+    part = characterize("codel", only=["4.4"], replications=1, scale=SHORT).document().to_markdown()
+    assert "in 8.3 (not run)" in part
 
 
 def test_every_section_has_its_distributions(short: Campaign) -> None:

@@ -38,6 +38,7 @@ from aqmlab.report.document import (
     charts,
     panels,
 )
+from aqmlab.report.document.terminal import table as table_of
 from aqmlab.report.document.vega import light, table
 from aqmlab.stats import Interval
 from aqmlab_studies.kuhn2014 import figures as paper
@@ -48,7 +49,7 @@ TABLE = Table(
         (
             "a & b",
             Estimate(5.314, 5.12, 5.508),
-            Compared(Estimate(1.0, 0.9, 1.2), 1.1, Verdict("close", "near")),
+            Compared(Estimate(1.0, 0.9, 1.2), 1.1, Verdict("not decided", "near")),
         ),
         ("<b>pie", 14.25, None),
     ),
@@ -61,7 +62,7 @@ def test_a_table_has_all_digits_where_programs_read_it() -> None:
     rows = list(csv.DictReader(io.StringIO(TABLE.to_csv())))
     assert rows[0]["queue"] == "a & b" and rows[0]["delay (ms)"] == "5.314"
     assert (rows[0]["delay_low"], rows[0]["delay_high"]) == ("5.12", "5.508")
-    assert rows[0]["beside ns-3_verdict"] == "close"
+    assert rows[0]["beside ns-3_verdict"] == "not decided"
     assert rows[1]["delay (ms)"] == "14.25" and rows[1]["delay_low"] == ""
     form = json.loads(json.dumps(TABLE.to_json()))
     assert form["rows"][0][1] == {"value": 5.314, "low": 5.12, "high": 5.508}
@@ -103,9 +104,26 @@ def test_markdown_and_the_terminal() -> None:
     page.print(screen)
     shown = screen.file.getvalue()  # type: ignore[attr-defined]
     assert "My page" in shown and "delay (ms)" in shown and "5.31 (5.12–5.51)" in shown
+    assert "What I found." in shown
     narrow = Console(file=io.StringIO(), width=16, highlight=False, markup=False)
     page.print(narrow)
     assert "…" not in narrow.file.getvalue(), "digits are missing"  # type: ignore[attr-defined]
+
+
+def test_headings_wrap_before_numbers_are_broken() -> None:
+    long = Column("mean delay of all data packets of the group", unit="ms")
+    columns = (Column("queue", label=True), *[long] * 5)
+    of = Table(columns, (("codel", Estimate(17.45, 17.15, 17.41), *[17.46] * 4),))
+    for width, is_whole in ((300, True), (60, True), (40, False)):
+        screen = Console(file=io.StringIO(), width=width, highlight=False, markup=False)
+        screen.print(table_of(of, screen))
+        shown = screen.file.getvalue()  # type: ignore[attr-defined]
+        assert ("(17.15–17.41)" in shown) == is_whole, width
+        assert max(map(len, shown.splitlines())) <= width
+
+
+def test_a_judged_cell_has_the_colour_of_its_verdict() -> None:
+    assert '<td class="near" title="not decided: -9.1 %">' in Document("A", (TABLE,)).to_html()
 
 
 def test_what_a_reader_gave_is_text_on_the_page() -> None:

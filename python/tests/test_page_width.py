@@ -1,4 +1,4 @@
-"""Reports on a telephone: nothing is wider than the page."""
+"""Reports on a telephone and in the dark: nothing is wider than the page, and all can be read."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import pytest
 from browser import Browser
 
 import aqmlab
+from aqmlab import search
 
 pytestmark = pytest.mark.needs("chromium")
 LINK = {"rate": "2mbit", "delay": "5ms"}
@@ -20,6 +21,19 @@ CLIPPED = """[...document.querySelectorAll('svg text')].filter((text) => {
   const [box, all] = [text, text.closest('svg')].map((each) => each.getBoundingClientRect());
   return box.width && (box.left < all.left - 1 || box.right > all.right + 1);
 }).map((text) => text.textContent)"""
+FAINT = """(() => {
+  const light = (text) => {
+    const parts = text.match(/[0-9.]+/g).slice(0, 3).map((each) => each / 255);
+    const linear = parts.map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  };
+  const paper = light(getComputedStyle(document.body).backgroundColor);
+  return [...document.querySelectorAll('svg text')].filter((text) => {
+    const two = [paper, light(getComputedStyle(text).fill)];
+    return text.textContent && (Math.max(...two) + 0.05) / (Math.min(...two) + 0.05) < 4.5;
+  }).map((text) => text.textContent);
+})()"""
+"""Words with less contrast than 4.5 (WCAG 2.2, criterion 1.4.3)."""
 AXES = [
     {"key": "queue", "values": ["droptail", "codel"]},
     {"name": "downloads", "key": "flows.a_long_download.count", "values": [1, 4]},
@@ -32,15 +46,20 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     study = aqmlab.study({"name": "s", "replications": 5, "scenario": SCENARIO, "axes": AXES})
     run = aqmlab.run(SCENARIO, record="series")
+    keys = {"links.down.queue.limit": "5p..50p,log"}
+    tuned = search.tune(
+        SCENARIO, keys, ["min:sojourn_p95"], trials=4, batch=4, confirm=2, out=folder / "tune"
+    )
     long = aqmlab.study({"name": "t", "title": "/a" * 60, "scenario": SCENARIO, "axes": AXES[:1]})
     return {
         "title": long.write_report(folder / "title", figures=False),
         "study": study.write_report(folder / "study", figures=False),
+        "search": tuned.write_report(folder / "search", figures=False),
         "run": run.write_report(folder / "run", figures=False),
     }
 
 
-@pytest.mark.parametrize("which", ["study", "title", "run"])
+@pytest.mark.parametrize("which", ["study", "title", "search", "run"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_the_page(
     page: Browser, pages: dict[str, Path], which: str, width: int
@@ -51,3 +70,18 @@ def test_nothing_is_wider_than_the_page(
     assert page.run("document.documentElement.scrollWidth") <= width
     assert page.run(CLIPPED) == []
     assert not page.problems
+
+
+@pytest.mark.parametrize("which", ["study", "run"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_of_charts_stand_out(
+    page: Browser, pages: dict[str, Path], which: str, scheme: str
+) -> None:
+    page.look(1280, 800, scheme)
+    page.open(pages[which].as_uri())
+    page.wait_for("document.readyState == 'complete' && document.querySelector('svg') != null")
+    page.wait_for(
+        "[...document.querySelectorAll('.chart')].every((each) => each.querySelector('svg'))"
+    )
+    assert page.run(FAINT) == []
+    page.look(1280, 800)

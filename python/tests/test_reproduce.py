@@ -239,6 +239,8 @@ def test_the_page_of_a_study_has_every_verdict(result: Reproduction) -> None:
                 assert f"**{cell.published:.3f}** {cell.verdict}" in text
     for figure in result.figures:
         assert f"({result.name}/{figure.id}.svg)" in text
+    html = result.document().to_html()
+    assert "congestion_control algorithm reno, " in html and "{&#39;" not in html
 
 
 def test_a_study_of_own_comparisons_counts_them() -> None:

@@ -307,7 +307,9 @@ def readings(of: Campaign, question: Question) -> Table:
     columns = (Column("reading", label=True), Column("unit"),
                *(Column(n or "all") for n in names), *more)  # fmt: skip
     number = of.result.info.replications
-    caption = f"Means of {number} replications, with their 95 % intervals." if number > 1 else ""
+    caption = (
+        f"Means of {number} replications, with their 95 % intervals, if any." if number > 1 else ""
+    )
     return Table(columns, tuple(rows), id=f"readings-{question.id}", caption=caption)
 
 

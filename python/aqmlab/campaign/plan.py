@@ -20,7 +20,7 @@ from aqmlab.campaign.outcomes import OPEN, OUTCOMES, WORDS, Beside, Outcome
 from aqmlab.campaign.pack import Pack, Question, Reading
 from aqmlab.campaign.readings import CaseResults, Readings
 from aqmlab.campaign.reported import SCHEMA, Reported
-from aqmlab.campaign.rule import VERDICTS, Answer, Replicated, answers, picks
+from aqmlab.campaign.rule import VERBS, VERDICTS, Answer, Replicated, answers, picks
 from aqmlab.errors import InputError, renamed, unknown
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.numbers import count
@@ -351,7 +351,9 @@ class Campaign(Reported):
             return f"Of {total} of {source}, {self.subject} is against {self.others[0]}: {words}."
         counts = self.counts()
         info = self.result.info
-        listed = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
+        listed = ", ".join(
+            f"{number} {VERBS[word][number != 1]}" for word, number in counts.items() if number
+        )
         return (
             f"{count(sum(counts.values()), 'answer')}: {listed or 'none'} ("
             f"{count(self.runs, 'simulation')}, {count(info.replications, 'replication')})."

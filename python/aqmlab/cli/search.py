@@ -113,7 +113,7 @@ def search(
     for line in found.statements:
         screen.print(line, soft_wrap=True, highlight=False)
     wall = time.monotonic() - began
-    tried = count(len(found.trials), "trial")
+    tried = count(len(found.trials) - 1, "trial")  # the first is the start
     screen.print(f"{tried} in {wall:.1f} s. Results: {folder}", soft_wrap=True)
     for path in sorted(folder.glob("finding*.toml")):
         screen.print(f"Scenario: {path}", soft_wrap=True)

@@ -142,9 +142,10 @@ def sojourn(
     if not found:
         return
     least, most = min(late, key=lambda name: late[name]), max(late, key=lambda name: late[name])
-    message = f"One packet in twenty waits for {seconds(late[least])} or longer"
-    if most != least:
-        message += f" with {least}, for {seconds(late[most])} or longer with {most}"
+    short, long = seconds(late[least]), seconds(late[most])
+    message = f"One packet in twenty waits for {short} or longer"
+    if long != short:
+        message += f" with {least}, for {long} or longer with {most}"
     place = ", ".join(f"{name} {label}" for name, label in chosen.items())
     yield Figure(
         "sojourn",

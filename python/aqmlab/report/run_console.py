@@ -90,7 +90,7 @@ def _links(tables: Mapping[str, Rows]) -> Iterator[str]:
     heads = ("link", "sent", "dropped", "marked", "busy", *TIMES, "queued")
     rows = [link_cells(row) for row in tables["links"]]
     yield from plain.table("Links", heads, _written(rows, heads))
-    yield "mean to max: sojourn time (time in the queue); queued: maximum backlog in packets"
+    yield "mean to max: sojourn time (time in the queue); queued: maximum backlog"
     for row in tables["links"]:
         yield from (f"{row['link']}: {told}" for told in signalled(row))
     for row in tables["excursions"]:

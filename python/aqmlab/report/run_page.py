@@ -241,11 +241,12 @@ def _name(row: Mapping[str, Any]) -> str:
 def parameters(scenario: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Rate, delay and queue of every link, in words."""
     for name, link in scenario["links"].items():
-        text = f"rate {_plain(link['rate'])}, delay {_plain(link['delay'])}"
-        yield f"Link {name}", f"{text}, queue: {_plain(link['queue'])}"
+        text = f"rate {words(link['rate'])}, delay {words(link['delay'])}"
+        yield f"Link {name}", f"{text}, queue: {words(link['queue'])}"
 
 
-def _plain(value: Any) -> str:
+def words(value: Any) -> str:
+    """A setting in words: the keys of a table with their values."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_plain(each)}" for key, each in value.items())
+        return ", ".join(f"{key} {words(each)}" for key, each in value.items())
     return str(value)

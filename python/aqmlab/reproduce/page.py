@@ -30,6 +30,7 @@ from aqmlab.report.document import (
     Verdict,
 )
 from aqmlab.report.made import made
+from aqmlab.report.run_page import words
 from aqmlab.reproduce.model import Cell, CellTable
 from aqmlab.reproduce.verdicts import AGREES, DIFFERS, UNDECIDED, VERDICTS
 from aqmlab.results import StudyResult
@@ -227,7 +228,6 @@ def _scenario(scenario: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     for name, link in scenario["links"].items():
         queue = link["queue"]
         label = queue if isinstance(queue, str) else queue.get("discipline", "")
-        yield f"Link “{name}”", f"{link['rate']}, {link['delay']}, {label}"
+        yield f"Link “{name}”", f"{words(link['rate'])}, {words(link['delay'])}, {label}"
     for name, flow in scenario["flows"].items():
-        transport = flow.get("transport", {})
-        yield f"Flows “{name}”", ", ".join(f"{k} {v}" for k, v in transport.items())
+        yield f"Flows “{name}”", words(flow.get("transport", {}))

@@ -232,7 +232,7 @@ def _panels(found: SearchResult) -> Figure | None:
             if key.name in each.settings
         ]
         name = f"{key.name} ({unit})" if unit else key.name
-        x = number("x", name, scale={"type": "log" if key.log else "linear", "zero": False})
+        x = number("x", name, scale={"type": "log"} if key.log else {"zero": False})
         x["axis"] = {"format": "~g", "tickCount": 5}
         chart = _points(rows, x, number("y", title, scale={"zero": False}), (name, title))
         charts.append({"height": HEIGHT, "width": WIDTH, **chart})

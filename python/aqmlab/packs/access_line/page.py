@@ -61,7 +61,7 @@ def table(trial: LineTrial, choice: Choice | None = None) -> Table:
     best = choice and choice.queue
     columns = [Column(called(queue), chosen=queue == best) for queue in trial.queues]
     number = trial.result.info.replications
-    caption = f"Means of {number} replications; in brackets the 95 % interval, if any."
+    caption = f"Means of {number} replications; with the 95 % interval, if any."
     return Table((Column("", label=True), *columns), tuple(rows), id="noticed", caption=caption)
 
 

@@ -32,8 +32,10 @@ NOT_RUN = (
 
 def arranged(place: Environment, of: Campaign, sections: list[Section]) -> Sequence[Block]:
     """The sections of the questions with the others, in the order of the RFC."""
+    is_run = any(each.id == "s8.3" for each in sections)
+    stability = "[8.3](#s8.3)" if is_run else "8.3 (not run)"
     comparison = Text(
-        "Parameter sensitivity and stability are in [8.3](#s8.3), the cost of an implementation in "
+        f"Parameter sensitivity and stability are in {stability}, the cost of an implementation in "
         "[11](#s11), the parameters of an operator in [12](#s12)."
     )
     every = [
@@ -158,7 +160,7 @@ def _control(place: Environment, of: Campaign) -> Iterator[Block]:
         Column("parameter", label=True),
         Column("here"),
         Column("default"),
-        Column("allowed"),
+        Column("allowed", prose=True),
         Column("meaning", prose=True),
         Column("source", prose=True),
     )
@@ -171,7 +173,8 @@ def _control(place: Environment, of: Campaign) -> Iterator[Block]:
         span = " to ".join(each["range"]) if each["range"] else ", ".join(each["choices"])
         allowed, source = span or each["kind"], each["source"] or NONE
         default = str(each["default"] or NONE)
-        rows.append((each["name"], shown, default, allowed, each["meaning"], source))
+        meaning = each["meaning"].replace("`", "")
+        rows.append((each["name"], shown, default, allowed, meaning, source))
     yield Table(columns, tuple(rows))
     tuned = ", ".join(f"{key} = {value}" for key, value in own.settings.items())
     yield Text(

@@ -67,7 +67,7 @@ def cdf(
         "color": key,
         "opacity": picked(),
     }
-    tooltip = [tip("name", "queue"), tip("x", x_title, ".4~g")]
+    tooltip = [tip("name", legend or "queue"), tip("x", x_title, ".4~g")]
     shares = tip("share", "share of packets", ".1%")
     own = {"strokeDash": dashes(dashed), "tooltip": [*tooltip, shares]}
     line = layer("line", common | own, rows=rows, interpolate="step-after", strokeWidth=2)

@@ -40,7 +40,7 @@ function config() {
     },
     axisQuantitative: { labelOverlap: true, labelSeparation: 6 },
     legend: {
-      labelColor: ink, labelFontSize: 13, labelLimit: narrow ? 140 : 320, orient: "bottom",
+      titleColor: ink, titleFontSize: 13, labelColor: ink, labelFontSize: 13, labelLimit: narrow ? 140 : 320, orient: "bottom",
       direction: "horizontal", columns: narrow ? 2 : 3, symbolOpacity: 1, columnPadding: 20,
       rowPadding: 4, offset: 14,
     },
@@ -117,7 +117,7 @@ const PAPER = {
     tickColor: "#999", titleFontWeight: "normal", labelFontSize: 12, titleFontSize: 13,
   },
   legend: {
-    labelColor: "#333", labelFontSize: 12, labelLimit: 300, orient: "bottom", columns: 3,
+    titleColor: "#333", titleFontSize: 12, labelColor: "#333", labelFontSize: 12, labelLimit: 300, orient: "bottom", columns: 3,
     direction: "horizontal", symbolOpacity: 1,
   },
 };

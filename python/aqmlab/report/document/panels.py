@@ -99,7 +99,11 @@ def tradeoff(
             {each: (*line, range(len(line[0]))) for each, line in outlines.items()},
             x=SHORT, y=SHORT, order="",
         )  # fmt: skip
-        tooltip = [tip("name", "queue"), tip("x", x_title, ".3~g"), tip("y", y_title, ".3~g")]
+        tooltip = [
+            tip("name", legend or "name"),
+            tip("x", x_title, ".3~g"),
+            tip("y", y_title, ".3~g"),
+        ]
         reached = [b for each, (_, y) in outlines.items() for b in (*points[each][1], *y)]
         highest, lowest = max(reached, default=1.0), min(reached, default=0.0)
         y_axis = _axis("y", y_title, zero=False)
@@ -208,7 +212,7 @@ def curves(
                 "color": key,
                 "order": number("order"),
                 "tooltip": [
-                    tip("name", "queue"),
+                    tip("name", legend or "name"),
                     tip("x", panel.x_title, ".3~g"),
                     tip("y", panel.y_title, ".3~g"),
                 ],
@@ -266,7 +270,7 @@ def ranges(
                 step: name("name", list(palette)),
                 "color": _colour(palette, title=legend),
                 "tooltip": [
-                    tip("name", "queue"),
+                    tip("name", legend or "name"),
                     tip("place", x_title or "at"),
                     *(tip(key, word or title, ".3~g") for key, word in words.items()),
                 ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Sequence
@@ -39,6 +40,7 @@ WIDE = 100
 TONES = {"good": "green", "near": "yellow", "bad": "red", "plain": "dim"}
 SIGNS = {"good": "✓ ", "near": "? ", "bad": "✗ ", "plain": ""}
 LINK = re.compile(r"\[([^\]]*)\]\(#[^)]*\)")
+EMPHASIS = re.compile(r"(?<![\w*])(\*{1,2})(?=\S)([^*\n]+)(?<=\S)\1(?![\w*])")
 HOW = "how"
 """Identifier of the section on how results were made, which only pages show."""
 
@@ -85,10 +87,32 @@ def table(of: Table, screen: Console) -> Grid:
         style = "bold green" if column.chosen else None
         # A number without its last digits is another number.
         found.add_column(column.heading, justify=side, style=style, overflow="fold")  # type: ignore[arg-type]
-    for row in of.rows:
-        cells = zip(of.columns, row, strict=True)
-        found.add_row(*(_cell(column, cell) for column, cell in cells))
+    texts = [[_cell(*pair) for pair in zip(of.columns, row, strict=True)] for row in of.rows]
+    for row in texts:
+        found.add_row(*row)
+    if not any(column.prose for column in of.columns):
+        columns = [[column.heading for column in of.columns], *texts]
+        _fit(found, screen, list(zip(*columns, strict=True)))
     return found
+
+
+def _fit(found: Grid, screen: Console, columns: Sequence[Sequence[str | Line]]) -> None:
+    """Divides a screen that is too narrow for all texts: each column has room for its longest word,
+    so that no number is broken, and the columns share what is left."""
+    whole = screen.options.update_width(sum(map(len, itertools.chain(*columns))))
+    spare = screen.width - found.__rich_measure__(screen, whole).maximum
+    lines = [[line for text in texts for line in str(text).split("\n")] for texts in columns]
+    full = [max(map(len, own)) for own in lines]
+    widths = [max(len(word) for line in own for word in [*line.split(), ""]) for own in lines]
+    spare += sum(full) - sum(widths)
+    if spare < 0 or widths == full or spare >= sum(full) - sum(widths):
+        return
+    while spare:
+        for place in [i for i, width in enumerate(widths) if width < full[i]][:spare]:
+            widths[place] += 1
+            spare -= 1
+    for column, width in zip(found.columns, widths, strict=True):
+        column.width = width
 
 
 def _cell(column: Column, cell: Cell) -> str | Line:
@@ -158,7 +182,7 @@ def block(of: Block, screen: Console) -> None:
 
 def unmarked(text: str) -> str:
     """Markdown without emphasis and targets of links."""
-    return LINK.sub(r"\1", text.replace("**", ""))
+    return EMPHASIS.sub(r"\2", LINK.sub(r"\1", text))
 
 
 def judged(of: Verdict, *, key: bool = False) -> Line:
