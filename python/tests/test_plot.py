@@ -14,6 +14,7 @@ from aqmlab import InputError
 from aqmlab.report import run_console
 from aqmlab.report.document import Figure
 from aqmlab.report.document.colours import RAMP, by_label
+from aqmlab.report.plot import behaviour
 from aqmlab.report.run_page import figures
 from aqmlab.scenario import CoDel, Scenario, Voip
 from tools import controls
@@ -218,6 +219,20 @@ def test_long_curves_keep_their_maxima_and_short_ones_all_samples() -> None:
         assert max(float(row["y"]) for row in rows(panel)) == pytest.approx(longest, rel=1e-3)
     (panel,) = panels(every.plot.over_time("backlog_packets"))
     assert len(rows(panel)) == 601
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "unit"),
+    [("choke", {}, "packets"), ("red_linux", {}, "bytes"), ("red", {}, "packets"),
+     ("red", {"min_threshold": "auto", "max_threshold": "auto"}, "bytes")],
+)  # fmt: skip
+def test_an_average_queue_has_the_unit_of_its_thresholds(
+    name: str, settings: dict[str, str], unit: str
+) -> None:
+    last = panels(behaviour(name, settings))[-1]
+    assert last["encoding"]["y"]["title"] == f"average queue ({unit})"
+    most = max(float(row["y"]) for row in rows(last))
+    assert (most > 1500) == (unit == "bytes")
 
 
 @pytest.mark.parametrize("control", ["cubic", "vegas"])

@@ -51,7 +51,7 @@ function knob(number, param) {
   });
   const range = param.low !== null ? ` ${param.low} to ${param.high}.` : "";
   const anew = isFixed(side.discipline, param.name) ? " A change begins a new queue." : "";
-  const meant = `${param.meaning}${range} Default ${usual}.${anew} ${param.source}.`;
+  const meant = `${param.meaning.replaceAll("`", "")}${range} Default ${usual}.${anew} ${param.source}.`;
   return [element("label", { className: "field", htmlFor: id }, element("code", { textContent: param.name }), input),
     element("p", { className: "hint", id: `${id}-hint`, textContent: meant })];
 }

@@ -355,8 +355,18 @@ def state(result: RunResult) -> Part:
     names = rows["quantity"].unique(maintain_order=True).to_list()
     name = next((each for each in names if each not in OF_LINKS), "backlog_packets")
     text, unit, _ = words(name)
+    if name == "average_queue":
+        unit = _unit_of_average(result.scenario["links"][result.shown]["queue"])
     curves = course(result, name, [result.shown])
     return f"{text} ({unit})" if unit else text, curves, dict.fromkeys(curves, "#009e73")
+
+
+def _unit_of_average(queue: Mapping[str, str]) -> str:
+    """Unit in which RED and its relatives average the queue: that of the thresholds."""
+    threshold = queue["min_threshold"]
+    if threshold == "auto":
+        return queue["auto_unit"]
+    return "bytes" if threshold.endswith("b") else "packets"
 
 
 def shown_panels(result: RunResult, beside: Sequence[str]) -> Iterator[Part]:

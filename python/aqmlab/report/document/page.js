@@ -63,7 +63,7 @@ function fitted(spec, room) {
   const size = { type: "fit", contains: "padding" };
   // A picture that needs more room than the page has is drawn in it, and made smaller by the style.
   const width = Math.max(room, spec.usermeta?.least ?? 0);
-  return { ...spec, width, height: spec.height ?? (room < 600 ? 340 : 430), autosize: size };
+  return { ...spec, width, height: spec.height ?? (room < 600 ? 400 : 430), autosize: size };
 }
 
 function legendsFit(spec, room) {
