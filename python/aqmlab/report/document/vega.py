@@ -175,6 +175,7 @@ def light(
 ) -> dict[str, Any]:
     """The chart for white paper, with its title and message inside."""
     text, grid = "#333", "#e3e3e3"
+    # The picture is laid out for Helvetica; the paddings leave room for a wider font in its place.
     config = {
         "background": "white",
         "font": "Helvetica, Arial, sans-serif",
@@ -182,11 +183,12 @@ def light(
         "axis": {
             "labelColor": text, "titleColor": text, "gridColor": grid, "domainColor": "#999",
             "tickColor": "#999", "titleFontWeight": "normal", "labelFontSize": 12,
-            "titleFontSize": 13,
+            "titleFontSize": 13, "titlePadding": 10,
         },
         "legend": {
             "labelColor": text, "labelFontSize": 12, "labelLimit": 300, "orient": "bottom",
             "columns": 3, "direction": "horizontal", "symbolOpacity": 1,
+            "titleColor": text, "titlePadding": 16, "columnPadding": 28,
         },
         "title": {
             "anchor": "start", "fontSize": 16, "subtitleFontSize": 12.5, "subtitleColor": "#555",
