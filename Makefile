@@ -194,7 +194,6 @@ studies: $(VENV)/.installed
 	rm -rf results/docs
 	$(BIN)/python -m tools.study_pages docs
 	$(BIN)/python -m tools.since docs
-	$(BIN)/python -m tools.jarvinen2014_picture docs/images/load-transient.svg
 	$(BIN)/aqmlab study examples/call.toml --figures --out results/docs/call > results/docs/call.txt
 	cp results/docs/call/figures/overview.svg docs/images/call.svg
 
