@@ -187,6 +187,22 @@ def test_a_figure_without_colours_has_one(axes: dict[str, list[str]]) -> None:
     ] * points
 
 
+def test_measures_of_few_points_are_rows(study: aqmlab.StudyResult) -> None:
+    text = study.report().to_markdown()
+    header = "| measure | droptail, 500kbit | droptail, 5mbit | droptail, 40mbit | codel, 500kbit |"
+    (line,) = (line for line in text.splitlines() if line.startswith("| measure |"))
+    assert line.startswith(header)
+    waits = study.links.filter(link="down", point=1)["sojourn_mean_s"].to_numpy().mean()
+    (row,) = (line for line in text.splitlines() if line.startswith("| time in the queue, mean "))
+    assert float(row.split("|")[3].split()[0]) == pytest.approx(1e3 * waits, rel=0.01)
+
+
+def test_one_run_each_has_no_mean() -> None:
+    axes = {"queue": ["codel", "pie"]}
+    one = aqmlab.study({"scenario": SCENARIO | {"duration": "1s"}, "axes": axes})
+    assert one.plot.against("sojourn_p95").message == "Points: one run each."
+
+
 def test_a_state_is_drawn_of_the_disciplines_that_have_it() -> None:
     axes = {"queue": ["codel", "pie", "pi2"]}
     result = aqmlab.study({"scenario": SCENARIO | {"duration": "1s"}, "axes": axes})

@@ -67,11 +67,11 @@ def overview(result: StudyResult, found: Sequence[Shown]) -> Figure:
             alike=alike, legend=legend,
         )  # fmt: skip
     only = ", ".join(f"{name} = {label}" for name, label in layout.left_out.items())
+    told = f"means over the replications; vertical lines: {100 * LEVEL:g} % intervals, if any"
     return Figure(
         "overview",
         "All points at a glance",
-        f"Points: means over the replications; vertical lines: {100 * LEVEL:g} % intervals, if "
-        "any.",
+        f"Points: {'one run each' if count == 1 else told}.",
         f"Drawn for {only}; the table below has all points." if only else "",
         spec,
     )

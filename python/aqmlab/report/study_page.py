@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
     from aqmlab.results import StudyResult
 SHOWN_POINTS = 300
+SIDE_BY_SIDE = 6
+"""Up to so many points are columns of the table of all measures."""
 MOST_PANELS = 6
 """Delay against goodput has a panel for each point of the other axes; with more it is left out."""
 
@@ -183,7 +185,20 @@ def _everything(result: StudyResult, found: Sequence[Shown]) -> Iterator[Block]:
     rest = [each for each in everything(result, SHOWN_POINTS) if each.title not in told]
     if rest:
         title = f"All other measures ({len(rest)})"
-        yield Section(title, (points_table(result, rest),), folded=True)
+        table = points_table(result, rest)
+        if len(table.rows) <= SIDE_BY_SIDE:
+            table = _turned(table, len(result.info.axes))
+        yield Section(title, (table,), folded=True)
+
+
+def _turned(table: Table, labels: int) -> Table:
+    """The table with a row a measure and a column a point, whose first cells are its labels."""
+    points = [", ".join(map(str, row[:labels])) or "all" for row in table.rows]
+    values = zip(*(row[labels:] for row in table.rows), strict=True)
+    heads = (each.heading for each in table.columns[labels:])
+    rows = tuple((head, *row) for head, row in zip(heads, values, strict=True))
+    columns = (Column("measure", label=True), *map(Column, points))
+    return Table(columns, rows, kind=table.kind)
 
 
 def points_table(
