@@ -34,6 +34,15 @@ FAINT = """(() => {
   }).map((text) => text.textContent);
 })()"""
 """Words with less contrast than 4.5 (WCAG 2.2, criterion 1.4.3)."""
+COVERED = """[...document.querySelectorAll('.role-axis-label')].flatMap((axis) => {
+  const shown = [...axis.querySelectorAll('text')].filter((each) => +each.style.opacity !== 0
+    && each.getAttribute('opacity') !== '0');
+  const boxes = shown.map((each) => each.getBoundingClientRect());
+  return boxes.slice(1).filter((box, i) => box.height < 25 && boxes[i].height < 25
+    && Math.abs(box.top - boxes[i].top) < 2 && box.left < boxes[i].right);
+}).length"""
+"""Upright labels of an axis that cover the one before them."""
+QUEUES = ["droptail", "codel", "fq_codel", "pie", "cake", "red", "dualpi2", "sfq", "fq_pie"]
 AXES = [
     {"key": "queue", "values": ["droptail", "codel"]},
     {"name": "downloads", "key": "flows.a_long_download.count", "values": [1, 4]},
@@ -46,6 +55,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     study = aqmlab.study({"name": "s", "replications": 5, "scenario": SCENARIO, "axes": AXES})
     run = aqmlab.run(SCENARIO, record="series")
+    controls = {"flows.a_long_download.transport.congestion_control": ["cubic", "reno"]}
+    many = aqmlab.study({"name": "m", "scenario": SCENARIO, "axes": controls | {"queue": QUEUES}})
     keys = {"links.down.queue.limit": "5p..50p,log"}
     tuned = search.tune(
         SCENARIO, keys, ["min:sojourn_p95"], trials=4, batch=4, confirm=2, out=folder / "tune"
@@ -54,12 +65,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {
         "title": long.write_report(folder / "title", figures=False),
         "study": study.write_report(folder / "study", figures=False),
+        "many": many.write_report(folder / "many", figures=False),
         "search": tuned.write_report(folder / "search", figures=False),
         "run": run.write_report(folder / "run", figures=False),
     }
 
 
-@pytest.mark.parametrize("which", ["study", "title", "search", "run"])
+@pytest.mark.parametrize("which", ["study", "title", "many", "search", "run"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_the_page(
     page: Browser, pages: dict[str, Path], which: str, width: int
@@ -69,6 +81,7 @@ def test_nothing_is_wider_than_the_page(
     page.wait_for("document.readyState == 'complete' && document.querySelector('svg') != null")
     assert page.run("document.documentElement.scrollWidth") <= width
     assert page.run(CLIPPED) == []
+    assert page.run(COVERED) == 0
     assert not page.problems
 
 

@@ -144,6 +144,8 @@ def test_colours_of_numbers_are_ordered() -> None:
     assert found["100mbit"] == "#" + "".join(f"{part:02x}" for part in RAMP[-1])
     assert len(set(found.values())) == 3
     assert by_label(["codel", "pie", "red"])["codel"] != found["1mbit"]
+    many = [f"queue {letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    assert len(set(by_label(many).values())) == len(many)
 
 
 def test_series_distributions_grids_and_heatmaps(

@@ -1,7 +1,7 @@
 "use strict";
 const specs = JSON.parse(document.getElementById("specs").textContent);
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
-const AXIS = 90;
+const AXIS = 90, LETTER = 7;
 
 // Data are CSV in the page. Vega's own reader makes code of the names of the columns, which the
 // page's policy does not allow.
@@ -58,12 +58,21 @@ function fitted(spec, room) {
     const least = Math.min(spec.concat[0].width, room - AXIS);
     const side = Math.min(spec.columns, Math.max(1, Math.floor(room / (least + AXIS))));
     const width = Math.max(least, Math.min(2 * least, Math.floor(room / side) - AXIS));
-    return { ...spec, concat: spec.concat.map((panel) => ({ ...panel, width })), columns: side };
+    return { ...spec, concat: spec.concat.map((panel) => slanted(panel, width)), columns: side };
   }
   const size = { type: "fit", contains: "padding" };
   // A picture that needs more room than the page has is drawn in it, and made smaller by the style.
   const width = Math.max(room, spec.usermeta?.least ?? 0);
   return { ...spec, width, height: spec.height ?? (room < 600 ? 400 : 430), autosize: size };
+}
+
+// A panel of this width; names on its x axis that have too little room there are slanted.
+function slanted(panel, width) {
+  const x = panel.encoding.x;
+  const letters = (x.sort ?? []).reduce((sum, name) => sum + name.length + 1, 0);
+  if (x.type !== "nominal" || letters * LETTER <= width) return { ...panel, width };
+  const axis = { ...x.axis, labelAngle: -40, labelAlign: "right" };
+  return { ...panel, width, encoding: { ...panel.encoding, x: { ...x, axis } } };
 }
 
 function legendsFit(spec, room) {

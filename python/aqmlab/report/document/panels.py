@@ -12,6 +12,7 @@ import numpy as np
 
 from aqmlab.metrics.samples import Floats, quartiles
 from aqmlab.numbers import is_none
+from aqmlab.report.document.colours import nth
 from aqmlab.report.document.model import Estimate
 from aqmlab.report.document.vega import (
     Colours,
@@ -73,7 +74,7 @@ SHAPES = (
 
 def colours(names: Sequence[str]) -> dict[str, str]:
     """A colour for each discipline; the first is the one under test, the second drop-tail."""
-    return {each: PALETTE[i % len(PALETTE)] for i, each in enumerate(names)}
+    return {each: nth(PALETTE, i) for i, each in enumerate(names)}
 
 
 def tradeoff(
