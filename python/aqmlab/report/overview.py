@@ -214,6 +214,7 @@ def tradeoff(result: StudyResult) -> Figure:
         id="tradeoff",
         title="Delay and goodput",
         message=f"{count(info.replications, 'run')} per point, with mean and 1-sigma ellipse",
-        caption="RFC 7928, section 2.7: up and to the left is better.",
+        caption="Goodput of all flows over the bottleneck. RFC 7928, section 2.7: up and left "
+        "is better.",
         spec=panels.tradeoff(drawn, by_label(labels), x, y, width=width, legend=coloured),
     )
