@@ -175,7 +175,7 @@ def light(
 ) -> dict[str, Any]:
     """The chart for white paper, with its title and message inside."""
     text, grid = "#333", "#e3e3e3"
-    # The picture is laid out for Helvetica; the paddings leave room for a wider font in its place.
+    # The picture is laid out for Helvetica; the paddings leave room for a wider substitute.
     config = {
         "background": "white",
         "font": "Helvetica, Arial, sans-serif",
