@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from aqmlab.report.document import Figure
 from aqmlab.report.document.colours import RAMP, by_label
 from aqmlab.report.plot import behaviour
 from aqmlab.report.run_page import figures
-from aqmlab.scenario import CoDel, Scenario, Voip
+from aqmlab.scenario import CoDel, Rate, Scenario, Voip
 from tools import controls
 
 PATH = {"path": "down", "return_path": "up"}
@@ -237,6 +238,11 @@ def test_long_curves_keep_their_maxima_and_short_ones_all_samples() -> None:
         assert max(float(row["y"]) for row in rows(panel)) == pytest.approx(longest, rel=1e-3)
     (panel,) = panels(every.plot.over_time("backlog_packets"))
     assert len(rows(panel)) == 601
+    told = [
+        next(each.caption for each in figures(of) if each.id == "course") for of in (every, fine)
+    ]
+    assert told[0].startswith("Values over 100ms each. Of")
+    assert told[1].startswith("Values over 10ms each, means of 2 (the longest: the largest of")
 
 
 @pytest.mark.parametrize(
@@ -257,6 +263,14 @@ def test_an_average_queue_has_the_unit_of_its_thresholds(
 def test_the_pictures_of_controls_are_what_these_do_now(control: str) -> None:
     kept = Path(__file__).parents[2] / "docs" / "images" / controls.file_name(control)
     assert controls.picture(control).svg() == kept.read_text(), "make reference"
+
+
+def test_curves_that_are_left_out_are_mentioned() -> None:
+    axes = {"queue.limit": [f"{size}p" for size in range(10, 20)]}
+    result = aqmlab.study({"scenario": SCENARIO | {"duration": "1s"}, "axes": axes})
+    figure = result.plot.over_time("backlog_packets")
+    assert len({row["name"] for row in rows(panels(figure)[0])}) == 8
+    assert figure.message.endswith("The first 8 of 10 points are drawn.")
 
 
 def test_what_cannot_be_drawn_is_refused(run: aqmlab.RunResult, study: aqmlab.StudyResult) -> None:

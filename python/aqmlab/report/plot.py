@@ -320,9 +320,14 @@ def _of_flows(result: RunResult, rows: pl.DataFrame, *, together: bool) -> pl.Da
     return chosen.join(found, on="name", maintain_order="left_right")
 
 
+def drawn_together(samples: int) -> int:
+    """Number of samples that are one point of a curve with so many."""
+    return max(1, -(-(samples - 1) // MOST_SAMPLES))  # an interval lies between two samples
+
+
 def _thinned(times: Floats, values: Floats, *, is_maximum: bool) -> tuple[Floats, Floats]:
-    every = -(-(times.size - 1) // MOST_SAMPLES)  # an interval lies between two samples
-    if every <= 1:
+    every = drawn_together(times.size)
+    if every == 1:
         return times, values
     edges = np.arange(0, times.size, every)
     if is_maximum:

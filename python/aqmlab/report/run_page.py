@@ -30,7 +30,7 @@ from aqmlab.report.document import (
 from aqmlab.report.document.colours import by_label
 from aqmlab.report.made import made
 from aqmlab.report.notes import of_run
-from aqmlab.report.plot import MOST_CURVES, shown_panels
+from aqmlab.report.plot import MOST_CURVES, drawn_together, shown_panels
 from aqmlab.report.run_console import Cells, flow_cells, link_cells, time_cells
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.results import BUSY, RunResult, groups_of
@@ -99,12 +99,14 @@ def figures(result: RunResult) -> Iterator[Figure]:
     parts = list(shown_panels(result, beside(result)))
     if parts:
         row = result.links.filter(link=name).row(0, named=True)
+        every = drawn_together(result.series["time_s"].n_unique())
+        together = f", means of {every} (the longest: the largest of these)" if every > 1 else ""
         yield Figure(
             "course",
             f"The queue of {name} over time",
             f"The longest sojourn time is {seconds(row['sojourn_max_s'])}, and at most "
             f"{row['backlog_max_packets']:,} packets are in the queue.",
-            f"Values over {result.scenario['record']['interval']} each. Of more "
+            f"Values over {result.scenario['record']['interval']} each{together}. Of more "
             f"than {MOST_CURVES} flows, curves are of the first {MOST_CURVES} groups: sums of "
             "goodput, means of windows.",
             charts.panels(parts, "time (s)", x_domain=(0.0, end), height=110),
