@@ -99,7 +99,7 @@ def trip(host: str, port: int, size: int) -> list[float]:
 
 
 def datagrams(host: str, port: int, tos: int = 0) -> socket.socket:
-    # Until the server has closed, too: what it sends later is answered with resets, which queue up.
+    # Until the server has closed, too: resets in answer to later segments would wait in the queue.
     with connect(host, port) as connection:
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(64):

@@ -78,7 +78,7 @@ class Estimate:
     low: float | None = None
     high: float | None = None
     runs: str = ""
-    """Of which replications, if some have no value: `in 7 of 10 runs`."""
+    """Replications with a value, if some have none: `in 7 of 10 runs`."""
 
     @staticmethod
     def of(found: Statistic, replications: int) -> Estimate:
