@@ -86,6 +86,11 @@ def test_digits_follow_the_interval() -> None:
     assert Estimate(0.0, 0.0, 0.0).told() == ("0", "0–0")
 
 
+def test_no_difference_is_no_negative_zero() -> None:
+    title = Compared(Estimate(0.99999), 1.0, Verdict("close", "near")).title
+    assert title == "close: +0.0 %"
+
+
 def test_an_estimate_of_some_runs_says_so() -> None:
     values = np.array([4.0, 6.0, 5.0, 5.5, 4.5])
     told = Estimate.of(stats.estimate(values), 6).times(10).told()

@@ -299,8 +299,8 @@ def readings(of: Campaign, question: Question) -> Table:
         cells: list[Cell] = [each.times(factor) for each in found]
         if len(names) == 2:
             one, other = (each.value for each in found)
-            points = f"{100 * (other - one):+.2f} points"
-            relative = f"{other / one - 1:+.1%}" if one else None
+            points = f"{100 * (other - one):+z.2f} points"
+            relative = f"{other / one - 1:+z.1%}" if one else None
             cells.append((points if unit == "share" else relative) if len(known) == 2 else None)
         rows.append((label, shown, *cells))
     more = [Column("difference")] if len(names) == 2 else []

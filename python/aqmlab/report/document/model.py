@@ -131,7 +131,7 @@ class Compared:
         """The verdict with the relative difference to the reference."""
         if not self.reference:
             return self.verdict.meaning
-        return f"{self.verdict.word}: {100 * (self.measured.value / self.reference - 1):+.1f} %"
+        return f"{self.verdict.word}: {100 * (self.measured.value / self.reference - 1):+z.1f} %"
 
     def to_json(self) -> dict[str, Any]:
         """{"value", "low", "high", "reference", "verdict"}."""
