@@ -159,12 +159,10 @@ def rows_of(
 def _difference(
     own: Reading, other: Reading, finding: stats.ContestResult
 ) -> stats.Interval | None:
-    """Where the difference of the means lies; none with few replications, or if a value exists in
-    only one of a pair: what the replications without one have in common would decide."""
+    """Where the difference of the means lies; none with few pairs."""
     assert (other.case, other.metric) == (own.case, own.metric)
     one, two = _paired(own, other)
-    is_partial = (np.isfinite(own.values) != np.isfinite(other.values)).any()
-    if one.size < stats.FEWEST or is_partial:
+    if one.size < stats.FEWEST:
         return None
     apart = float(np.clip(one.mean(), *own.bounds) - np.clip(two.mean(), *own.bounds))
     # What does not vary from replication to replication is as it is.
@@ -174,9 +172,12 @@ def _difference(
 
 
 def _paired(own: Reading, other: Reading) -> tuple[Floats, Floats]:
-    """The values of the replications in which both have one."""
-    kept = np.isfinite(own.values) & np.isfinite(other.values)
-    return own.values[kept], other.values[kept]
+    """The values of the replications in which both have one; none if only one has in some: what
+    these have in common would decide."""
+    known = np.isfinite(own.values)
+    if (known != np.isfinite(other.values)).any():
+        known = np.zeros_like(known)
+    return own.values[known], other.values[known]
 
 
 @dataclass(frozen=True)
