@@ -272,6 +272,7 @@ LINES: dict[str, list[str]] = {
     "run scenario.toml --pcap x --pcap-link dwn": ["--pcap-link: `dwn`: unknown link"],
     "study study.toml --precision 5": ["--precision: `5`: expected a share"],
     "run seed.toml": ["seed.toml: line 1: not TOML", "--seed takes larger ones"],
+    "run seed2.toml": ["line 1: not TOML: 18446744073709551616 is too large", "--seed takes"],
     "run scenario.toml --seed 18446744073709551616": ["--seed: `1844", "0 to 1844674407370955161"],
     "study study.toml --seed 18446744073709551616": ["--seed: `1844", "0 to 1844674407370955161"],
     "compare nowhere": ["nowhere: there are no results"],
@@ -307,6 +308,7 @@ def given(study: Path) -> Path:
     (folder / "links.toml").write_text("links = 1\nhosts = { a = {}, b = {} }\n")
     (folder / "null.toml").write_text('scenario = "\\u0000"\n')
     (folder / "seed.toml").write_text("seed = 9223372036854775808\n")
+    (folder / "seed2.toml").write_text("seed = 18446744073709551616\n")
     (folder / "binary.toml").write_bytes(b"\xff\xfe\x00\x01")
     (folder / "up.trace").write_text("1\n")
     (folder / "bad.trace").write_text("1\nx\n")

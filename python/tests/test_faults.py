@@ -14,6 +14,7 @@ import pytest
 from helpers import PATIENCE, Aqmlab, assert_refused, command, environment, run_program, table_bytes
 
 import aqmlab as package
+from aqmlab.cli.common import reported
 
 pytestmark = pytest.mark.slow
 
@@ -116,6 +117,18 @@ def test_few_open_files(files: int, study: Path, right: dict[str, bytes]) -> Non
 def test_little_memory(study: Path) -> None:
     done = shell("ulimit -v 80000; aqmlab study study.toml --json --out out", study.parent)
     assert_refused(done, "a library cannot be loaded: ", "(ulimit -v)", status=1)
+
+
+def test_few_threads(capsys: pytest.CaptureFixture[str]) -> None:
+    """`ulimit -u` does not limit root, so the error is that of CPython."""
+
+    @reported
+    def refused() -> None:
+        raise RuntimeError("can't start new thread")
+
+    with pytest.raises(SystemExit, match="1"):
+        refused()
+    assert "error: a thread cannot be started; is the number" in capsys.readouterr().err
 
 
 def test_several_processes_on_one_folder(study: Path, right: dict[str, bytes]) -> None:

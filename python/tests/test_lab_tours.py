@@ -23,7 +23,8 @@ def test_every_tour_is_walked_through_by_clicks(opened: Browser) -> None:
         while not opened.run("document.getElementById('guide').hidden"):
             texts.append(opened.text("guide-text"))
             opened.click("#guide-next")
-        assert texts == [step["text"] for step in tour["steps"]]
+        # Backticks become an element for code.
+        assert texts == [step["text"].replace("`", "") for step in tour["steps"]]
         assert len(set(texts)) == len(texts)
         assert opened.text("message") == ""
         assert opened.problems == []

@@ -366,7 +366,10 @@ def test_every_packet_can_be_recorded(client: Client, tmp_path: Path) -> None:
     assert flows.height == packets["flow"].n_unique() >= 2
     assert flows["throughput_bps"].max() == pytest.approx(50e6, rel=0.2)
     # Headers and retransmissions are in it: goodput is unknown, not 0.
-    assert flows["goodput_bps"].null_count() == flows.height
+    for column in ("goodput_bps", "segments_sent", "retransmissions", "dropped"):
+        assert flows[column].null_count() == flows.height, column
+    (group,) = rows_of(tmp_path / "out", "groups")
+    assert (group["started"], group["completed_bytes"]) == (None, None)
     assert not set(pl.read_parquet(tmp_path / "out/metrics.parquet")["metric"]) & {
         "goodput",
         "jain",

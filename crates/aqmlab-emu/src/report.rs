@@ -9,7 +9,7 @@ use aqmlab_sim::network::series::{Sample, Subject};
 use aqmlab_sim::run::diagnosis::{About, Finding};
 use aqmlab_sim::scenario::{Change, FlowGroup};
 use aqmlab_sim::workload::quantities::Quantity;
-use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult};
+use aqmlab_sim::{FlowResult, GroupResult, LinkResult, Observed, RunResult};
 
 use crate::live::intake::Intake;
 use crate::live::{Emulated, Live, Writer};
@@ -85,6 +85,7 @@ pub(crate) fn to_result(
     }
     let result = RunResult {
         replication: 0,
+        observed: Observed::Links,
         end: finished.end,
         warmup: finished.warmup,
         events: finished.events,

@@ -1,5 +1,6 @@
 //! Step-by-step runs (`Run`) for Python.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +8,7 @@ use aqmlab_core::{Error, Span, Time};
 use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::{Outside, Position, Run, Stopped};
 use aqmlab_tcp::congestion::AckSample;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -142,7 +143,7 @@ impl PyRun {
         let [time, open] = [time, open].map(Time::from_nanos);
         let (folders, scenario) = (scenario.folders.clone(), (*scenario.scenario).clone());
         let make = || Run::repeat(scenario, replication, Position { time, open, events });
-        Ok(PyRun { run: Some(guarded(py, make)?.map_err(stuck)?), folders })
+        Ok(PyRun { run: Some(guarded(py, make)?.map_err(|stopped| stuck(py, stopped))?), folders })
     }
 
     /// Returns to an earlier time, in seconds, with all changes.
@@ -230,7 +231,7 @@ impl PyRun {
     fn finish(&mut self, py: Python<'_>) -> PyResult<(Results, String)> {
         let run = self.run.take().ok_or_else(over)?;
         let scenario = std::sync::Arc::clone(run.scenario());
-        let result = guarded(py, || run.finish())?.map_err(stuck)?;
+        let result = guarded(py, || run.finish())?.map_err(|stopped| stuck(py, stopped))?;
         let digest = format!("{:016x}", result.digest());
         Ok((Results::new(vec![Finished::new(0, scenario, result)]), digest))
     }
@@ -267,7 +268,7 @@ impl PyRun {
         what: impl FnOnce(&mut Run) -> Result<T, Stopped>,
     ) -> PyResult<T> {
         let mut run = self.run.take().ok_or_else(over)?;
-        let done = guarded(py, || what(&mut run))?.map_err(stuck)?;
+        let done = guarded(py, || what(&mut run))?.map_err(|stopped| stuck(py, stopped))?;
         self.run = Some(run);
         Ok(done)
     }
@@ -322,7 +323,7 @@ pub fn advance_all(
     for (run, ended) in runs.iter().zip(ended) {
         match guarded(py, || ended.unwrap_or_else(|panic| resume_unwind(panic))) {
             Ok(Ok(advanced)) => run.borrow_mut(py).run = Some(advanced),
-            Ok(Err(stopped)) => failed = failed.and(Err(stuck(stopped))),
+            Ok(Err(stopped)) => failed = failed.and(Err(stuck(py, stopped))),
             Err(error) => failed = failed.and(Err(error)),
         }
     }
@@ -345,8 +346,14 @@ fn over() -> PyErr {
     Python::attach(|py| to_py_error(py, error))
 }
 
-fn stuck(stopped: Stopped) -> PyErr {
-    PyRuntimeError::new_err(stopped.to_string())
+/// Returns the `StuckError` of the package.
+fn stuck(py: Python<'_>, stopped: Stopped) -> PyErr {
+    let problems = BTreeMap::from([(0, stopped.to_string())]);
+    let errors = py.import("aqmlab.errors");
+    match errors.and_then(|errors| errors.call_method1("StuckError", (problems,))) {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
 }
 
 fn time(seconds: f64) -> PyResult<Time> {

@@ -104,12 +104,6 @@ impl PyScenario {
             let table = to_table(source.cast::<PyMapping>()?)?;
             Scenario::from_table(table, file, &overrides, outside)
         };
-        let scenario = scenario.map_err(|error| match error.problem.ends_with("too large") {
-            // Whole numbers above 2^63 - 1, by the TOML library.
-            true => error
-                .hint("whole numbers in TOML end at 9223372036854775807; --seed takes larger ones"),
-            false => error,
-        });
         let scenario = Arc::new(scenario.map_err(|error| to_py_error(py, error))?);
         Ok(PyScenario { scenario, folders })
     }

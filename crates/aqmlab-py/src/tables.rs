@@ -11,7 +11,8 @@ use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::run::diagnosis::About;
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::workload::quantities::Quantity;
-use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
+use aqmlab_sim::{FlowResult, GroupResult, LinkResult, Observed, RunResult, Scenario, Traffic};
+use aqmlab_tcp::Stats;
 use arrow_array::RecordBatch;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -55,6 +56,10 @@ impl Finished {
             to.push((self, link as u32, Cow::Borrowed(kept)));
         }
         Ok(())
+    }
+    /// Whether packets were counted there.
+    fn has(&self, place: Observed) -> bool {
+        self.result.observed >= place
     }
     fn group_name(&self, flow: &FlowResult) -> &str {
         &self.scenario.flows[flow.group as usize].name
@@ -221,17 +226,20 @@ fn flows(all: &[Arc<Finished>]) -> RecordBatch {
     columns.f64("goodput_bps", |(_, flow)| flow.goodput);
     columns.f64("throughput_bps", |(_, flow)| flow.throughput);
     columns.maybe_text("tcp_stack", |(_, flow)| flow.stack);
-    columns.u64("segments_sent", |(_, flow)| flow.sent);
-    let stats = |flow: &FlowResult| flow.stats.unwrap_or_default();
-    columns.u64("retransmissions", |(_, flow)| stats(flow).retransmissions);
-    columns.u64("timeouts", |(_, flow)| stats(flow).timeouts);
-    columns.u64("fast_retransmits", |(_, flow)| stats(flow).fast_retransmits);
-    columns.u64("tail_probes", |(_, flow)| stats(flow).tail_probes);
-    columns.u64("undone", |(_, flow)| stats(flow).undone);
-    columns.u64("ecn_reductions", |(_, flow)| stats(flow).ecn_reductions);
-    columns.u64("arrived", |(_, flow)| flow.arrived[End::Sink as usize]);
-    columns.u64("dropped", |(_, flow)| flow.losses.queues.data);
-    columns.u64("lost", |(_, flow)| flow.losses.links.data);
+    let mut count = |name, least: Observed, of: fn(&FlowResult, &Stats) -> u64| {
+        let value = |flow: &FlowResult| of(flow, &flow.stats.unwrap_or_default());
+        columns.maybe_u64(name, |(f, flow)| f.has(least).then(|| value(flow)));
+    };
+    count("segments_sent", Observed::Ends, |flow, _| flow.sent);
+    count("retransmissions", Observed::Ends, |_, stats| stats.retransmissions);
+    count("timeouts", Observed::Ends, |_, stats| stats.timeouts);
+    count("fast_retransmits", Observed::Everywhere, |_, stats| stats.fast_retransmits);
+    count("tail_probes", Observed::Everywhere, |_, stats| stats.tail_probes);
+    count("undone", Observed::Everywhere, |_, stats| stats.undone);
+    count("ecn_reductions", Observed::Everywhere, |_, stats| stats.ecn_reductions);
+    count("arrived", Observed::Everywhere, |flow, _| flow.arrived[End::Sink as usize]);
+    count("dropped", Observed::Everywhere, |flow, _| flow.losses.queues.data);
+    count("lost", Observed::Everywhere, |flow, _| flow.losses.links.data);
     columns.maybe_u64("datagrams_received", |(_, flow)| Some(flow.datagrams.as_ref()?.received));
     let delays = |flow: &FlowResult| {
         flow.delays.map_or([f64::NAN; 2], |(mean, max)| [mean, max.as_secs_f64()])
@@ -257,9 +265,12 @@ fn groups(all: &[Arc<Finished>]) -> RecordBatch {
     let rows = each_group(all);
     let mut columns = Columns::of(rows, "group", |(f, config, _)| (f.run, config.name.as_str()));
     columns.maybe_text("tcp_stack", |(_, _, group)| group.stack);
-    columns.u64("started", |(_, _, group)| group.started);
-    columns.u64("completed", |(_, _, group)| group.completed);
-    columns.u64("completed_bytes", |(_, _, group)| group.bytes);
+    let mut count = |name, of: fn(&GroupResult) -> u64| {
+        columns.maybe_u64(name, |(f, _, group)| f.has(Observed::Ends).then(|| of(group)));
+    };
+    count("started", |group| group.started);
+    count("completed", |group| group.completed);
+    count("completed_bytes", |group| group.bytes);
     columns.finish()
 }
 
@@ -268,20 +279,24 @@ fn traffic(all: &[Arc<Finished>]) -> RecordBatch {
     let rows = each_group(all).flat_map(|(f, config, group)| {
         let both = Direction::ALL.into_iter().zip(group.traffic);
         let there = both.filter_map(|(direction, traffic)| Some((direction, traffic?)));
-        there.map(move |(direction, traffic)| (f.run, config.name.as_str(), direction, traffic))
+        there.map(move |(direction, traffic)| (f, config.name.as_str(), direction, traffic))
     });
-    let mut columns = Columns::of(rows, "group", |(run, group, ..)| (run, group));
+    let mut columns = Columns::of(rows, "group", |(f, group, ..)| (f.run, group));
     columns.text("direction", |(_, _, direction, _)| direction.name());
     columns.maybe_u64("sent_bytes", |(.., traffic)| traffic.sent_bytes);
     columns.u64("delivered_bytes", |(.., traffic)| traffic.delivered_bytes);
-    columns.u64("arrived", |(.., traffic)| traffic.arrived[End::Sink as usize]);
-    columns.u64("dropped", |(.., traffic)| traffic.losses.queues.data);
-    columns.u64("lost", |(.., traffic)| traffic.losses.links.data);
-    columns.u64("arrived_acks", |(.., traffic)| traffic.arrived[End::Source as usize]);
-    columns.u64("dropped_acks", |(.., traffic)| traffic.losses.queues.acks);
-    columns.u64("lost_acks", |(.., traffic)| traffic.losses.links.acks);
-    columns.u64("dropped_syns", |(.., traffic)| traffic.losses.queues.syns);
-    columns.u64("lost_syns", |(.., traffic)| traffic.losses.links.syns);
+    let mut count = |name, of: fn(&Traffic) -> u64| {
+        let known = |f: &Finished| f.has(Observed::Everywhere);
+        columns.maybe_u64(name, |(f, _, _, traffic)| known(f).then(|| of(&traffic)));
+    };
+    count("arrived", |traffic| traffic.arrived[End::Sink as usize]);
+    count("dropped", |traffic| traffic.losses.queues.data);
+    count("lost", |traffic| traffic.losses.links.data);
+    count("arrived_acks", |traffic| traffic.arrived[End::Source as usize]);
+    count("dropped_acks", |traffic| traffic.losses.queues.acks);
+    count("lost_acks", |traffic| traffic.losses.links.acks);
+    count("dropped_syns", |traffic| traffic.losses.queues.syns);
+    count("lost_syns", |traffic| traffic.losses.links.syns);
     columns.finish()
 }
 

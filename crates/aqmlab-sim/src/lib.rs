@@ -27,7 +27,7 @@ pub mod scenario;
 pub mod workload;
 
 pub use network::LinkResult;
-pub use run::results::{FlowResult, GroupResult, RunResult, Traffic};
+pub use run::results::{FlowResult, GroupResult, Observed, RunResult, Traffic};
 pub use run::stepping::{Position, Run};
 pub use run::work_limit::{Stopped, WorkLimit};
 pub use run::{run, run_into, try_run};

@@ -31,7 +31,8 @@ const tours = {
     if (this.waiting !== null) this.skip(this.tour.steps[this.place]);
     this.place = place;
     const step = this.tour.steps[place];
-    byId("guide-text").textContent = step.text;
+    const parts = step.text.split("`");
+    byId("guide-text").replaceChildren(...parts.map((part, place) => place % 2 ? element("code", { textContent: part }) : part));
     byId("guide-place").textContent = `${place + 1} of ${this.tour.steps.length}`;
     byId("guide-back").disabled = place === 0;
     byId("guide-next").textContent = place + 1 === this.tour.steps.length ? "Done" : "Next";

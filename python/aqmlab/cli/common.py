@@ -109,6 +109,9 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             text = f"interrupted: {error}" if str(error) else "interrupted"
             fail(text, signals.status(error), word="")
         except BaseException as error:
+            if any(words in str(error) for words in ("spawn thread", "start new thread")):
+                hint = "is the number of processes limited (ulimit -u)?"
+                fail(f"a thread cannot be started; {hint}", FAILURE)
             # A panic of polars is no `Exception`.
             if isinstance(error, Exception) or type(error).__name__ == "PanicException":
                 bug(error)

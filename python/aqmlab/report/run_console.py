@@ -165,14 +165,14 @@ def _groups(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator
 
 
 def directions_of(tables: Mapping[str, Rows], group: str) -> list[str]:
-    """Directions with arrivals or losses of a group: of two the one with the larger
-    delay first, else forward."""
+    """Directions with arrivals or losses of a group (with real packets, that of any flow): of two
+    the one with the larger delay first, else forward."""
     ends = ("arrived", "dropped", "lost")
     found = [
         row["direction"]
         for row in tables["traffic"]
         if row["group"] == group
-        and (row["direction"] == "forward" or sum(row[end] for end in ends) > 0)
+        and (row["direction"] == "forward" or any(row[end] != 0 for end in ends))
     ]
     delays = [
         row["direction"]

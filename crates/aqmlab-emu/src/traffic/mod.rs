@@ -12,9 +12,9 @@
 //!
 //! # Differences from the simulator's applications
 //! 1. All flows of a group have the same two hosts, regardless of `source` and `destination`.
-//! 2. Counts of fast recoveries, probes and undone recoveries are available for groups only; for
-//!    flows they are 0. Drops and losses of a flow, and the packets of its connections that
-//!    arrived, are not known: they are 0, and `loss_share` is absent.
+//! 2. Counts of fast recoveries, probes and undone recoveries are available for groups only. Drops
+//!    and losses of a flow, and the packets of its connections that arrived, are not known: these
+//!    columns are null, and `loss_share` is absent.
 //! 3. Connections are closed with the usual packets.
 //! 4. The application host has further differences; see `host`.
 
@@ -29,7 +29,7 @@ use std::os::unix::fs::FileExt;
 
 use aqmlab_core::{Error, Result, Time};
 use aqmlab_sim::scenario::{FlowGroup, Level};
-use aqmlab_sim::{RunResult, Scenario};
+use aqmlab_sim::{Observed, RunResult, Scenario};
 use aqmlab_tcp::TcpParams;
 
 use self::encoded::Encoded;
@@ -105,6 +105,7 @@ pub fn controls(scenario: &Scenario) -> Result<Vec<CString>> {
 
 /// Enters flows and groups into the result, next to the emulator's own measurements.
 fn enter(result: &mut RunResult, stats: FlowStats) {
+    result.observed = Observed::Ends;
     result.flows = stats.flow_results(result.end);
     for (group, played) in result.groups.iter_mut().zip(stats.group_results()) {
         let own = std::mem::replace(group, played);

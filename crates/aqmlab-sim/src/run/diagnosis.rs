@@ -4,12 +4,13 @@
 //! report conditions that only they know (PIE without a rate sample) in their own `notes`.
 //! Numbers are those of the results: from the end of the warm-up, unless a note says otherwise.
 
+mod senders;
+
 use aqmlab_aqm::{Counts, LinkEnv, Note, Reason};
 use aqmlab_core::{Bytes, Framing, Span, Time};
-use aqmlab_tcp::params::Stack;
 
 use super::simulation::{MTU, Simulation};
-use crate::endpoints::flow::{Flow, NONE, Tcp};
+use crate::endpoints::flow::{Flow, NONE};
 use crate::network::{HEADER, LinkConfig, QueuedLink};
 use crate::rate::RateProcess;
 use crate::scenario::{FlowGroup, Scenario};
@@ -50,9 +51,6 @@ const HIDDEN: Span = Span::from_millis(2);
 const WAY_BACK: Span = Span::from_millis(10);
 /// One unfinished transfer in so many lowers the mean times of a workload that never ends.
 const UNFINISHED: u64 = 10;
-/// Duration of a reordering gap, in time and round trips, after which it may remain open for ever.
-const HOLE: Span = Span::from_secs(2);
-const HOLE_ROUND_TRIPS: u64 = 4;
 
 /// Returns all notes of a run.
 pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
@@ -88,8 +86,9 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
             run.failed(flows.clone()),
             run.partly_started(flows.clone()),
             run.never_played(index),
-            held_by_receiver(flows.clone().filter_map(Flow::tcp)),
-            hole_left_open(flows.filter_map(Flow::tcp), group.transport.machine()),
+            senders::held_by_receiver(flows.clone().filter_map(Flow::tcp)),
+            senders::no_marks(flows.clone().filter_map(Flow::tcp), group),
+            senders::hole_left_open(flows.filter_map(Flow::tcp), group.transport.machine()),
             run.short_for_the_control(group),
             run.queue_on_the_way_back(group),
         ];
@@ -538,46 +537,6 @@ impl Examined<'_> {
             ),
         })
     }
-}
-
-/// The receive window, not a queue, limited the rate.
-fn held_by_receiver<'a>(flows: impl Iterator<Item = &'a Tcp> + Clone) -> Option<Note> {
-    let held = flows.clone().filter(|flow| flow.is_held_by_receiver()).count();
-    let window = flows.clone().next()?.receive_window();
-    (held > 0).then(|| Note {
-        id: "receive-window-limited",
-        text: format!(
-            "{held} of {} flows ended with a congestion window as large as the receive window of {}: \
-             this window, not a queue, limited their rate. Raise `transport.receive_window`.",
-            flows.count(),
-            Bytes::new(window)
-        ),
-    })
-}
-
-/// A loss is repaired within a round trip, or a few round trips and a timeout.
-fn hole_left_open<'a>(flows: impl Iterator<Item = &'a Tcp> + Clone, stack: Stack) -> Option<Note> {
-    let times = flows.clone().filter_map(|flow| flow.held_up(HOLE_ROUND_TRIPS));
-    let times: Vec<Span> = times.filter(|time| *time > HOLE).collect();
-    let longest = times.iter().max()?;
-    let why = match stack {
-        Stack::Rfc => "",
-        _ => {
-            " Linux detects the losses of an undone recovery only by a timeout, which reordering \
-             postpones; with `transport.receive_window = auto`, as in Linux, it comes once the window \
-             is full."
-        }
-    };
-    Some(Note {
-        id: "hole-left-open",
-        text: format!(
-            "{} of {} flows ended with a lost segment that was never retransmitted although data \
-             kept arriving, for up to {}: their applications received no data in that time.{why}",
-            times.len(),
-            flows.count(),
-            rounded(*longest)
-        ),
-    })
 }
 
 /// Rounds to three significant digits.

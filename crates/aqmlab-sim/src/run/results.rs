@@ -21,6 +21,8 @@ use crate::workload::quantities::{Quantity, worse_times_first};
 pub struct RunResult {
     /// Replication number.
     pub replication: u64,
+    /// Where packets were counted.
+    pub observed: Observed,
     /// Virtual time at the end.
     pub end: Time,
     /// Warm-up excluded from measurements. Zero without a warm-up, and in a run that ended within
@@ -41,6 +43,18 @@ pub struct RunResult {
     pub samples: Vec<Sample>,
     /// Row in `flows` of each flow number in records passed to a sink.
     pub flow_rows: Vec<u32>,
+}
+
+/// Where the packets of a run were counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub enum Observed {
+    /// On links alone: the ends are programs.
+    Links,
+    /// On links, and by applications at the ends of the flows: what happens to a flow's packets in
+    /// between is not known.
+    Ends,
+    /// Everywhere.
+    Everywhere,
 }
 
 /// Results of a flow.
@@ -157,6 +171,7 @@ impl RunResult {
         }
         RunResult {
             replication: simulation.replication,
+            observed: Observed::Everywhere,
             end,
             warmup: simulation.warmup,
             events,

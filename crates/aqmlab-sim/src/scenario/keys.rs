@@ -123,7 +123,8 @@ params! {
         /// Time of the change.
         at: Span, required "10s", source "this program";
         /// Key to change: `links.NAME.rate`, `.delay`, `.loss`, `.queue` or a key of the queue;
-        /// `flows.NAME`, a new group; `flows.NAME.active`.
+        /// `flows.NAME`, a new group; `flows.NAME.active`; `flows.NAME.transport.KEY`, of one flow
+        /// `flows.NAME.INDEX.transport.KEY`.
         key: String, required "links.bottleneck.rate", source "this program";
         /// New value.
         value: Value, required "5mbit", source "this program";

@@ -10,12 +10,25 @@ pub fn parse_document(text: &str) -> Result<Table> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
         let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        let given = error.span().and_then(|span| text.get(span)).unwrap_or_default().trim();
+        if is_too_large(given) {
+            let hint =
+                format!("whole numbers in TOML end at {}; --seed takes larger ones", i64::MAX);
+            return Error::new(format!("{place}not TOML: {given} is too large")).hint(hint);
+        }
         Error::new(format!("{place}not TOML: {}", error.message().replace('\n', " ")))
     })?;
     table
         .into_iter()
         .map(|(key, value)| Ok((key.clone(), convert(value).map_err(|e| e.at(key))?)))
         .collect()
+}
+
+/// Whether the text is a whole number that 64 bits with a sign do not hold.
+fn is_too_large(text: &str) -> bool {
+    let digits = text.trim_start_matches(['+', '-']).replace('_', "");
+    let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_whole && !digits.starts_with('0') && digits.parse::<i64>().is_err()
 }
 
 /// Parses the text after `--set key=`: a TOML value, or else plain text.

@@ -185,6 +185,26 @@ fn ledbat_without_timestamps_says_what_it_counts() {
     assert!(text("true", "120kbit").is_none() && text("false", "1500kbit").is_none());
 }
 
+#[test]
+fn a_control_that_needs_marks_and_gets_none_is_noted() {
+    let text = |control, ecn, codepoint| {
+        let settings = [
+            ("transport.congestion_control", control),
+            ("transport.ecn", ecn),
+            ("transport.ecn_codepoint", codepoint),
+            ("duration", "1s"),
+        ];
+        note("no-marks", &settings).map(|(about, text)| (about == BULK_FLOWS, text))
+    };
+    let (of_the_group, said) = text("dctcp", "off", "ect0").unwrap();
+    assert!(of_the_group && said.contains("Set `transport.ecn = dctcp`"), "{said}");
+    assert!(text("prague", "off", "ect1").unwrap().1.contains("ecn = accurate` and"));
+    assert!(text("prague", "accurate", "ect0").unwrap().1.starts_with("L4S queues"));
+    assert_eq!(text("prague", "accurate", "ect1"), None);
+    assert_eq!(text("dctcp", "dctcp", "ect0"), None);
+    assert_eq!(text("cubic", "off", "ect0"), None);
+}
+
 /// The only note of a run: its identifier, its subject, the settings, and words of its text.
 #[test]
 fn a_misleading_run_has_one_note() {
