@@ -32,7 +32,13 @@ from aqmlab.packs.rfc7928.environment import (
     scaled,
 )
 from aqmlab.packs.rfc7928.mixes import mix
-from aqmlab.packs.rfc7928.rules import _favours, of_all_flows, packet_sizes, trade
+from aqmlab.packs.rfc7928.rules import (
+    _favours,
+    of_all_flows,
+    packet_sizes,
+    trade,
+    unresponsive,
+)
 from aqmlab.packs.rfc7928.rules import rtt_fairness as rtt_rule
 from aqmlab.report.document.panels import ellipse
 
@@ -158,12 +164,29 @@ def test_settings_stand_above_what_a_scenario_wishes() -> None:
         ((45, 50), (97, 100), WORSE),
         ((45, 50), (103, 100), BETTER),
         ((80, 50), (100, 100), WORSE),
+        ((12, 2), (107, 100), TRADE),
+        ((97, 10), (242, 100), TRADE),
+        ((1.8, 0.7), (885, 104), BETTER),
     ],
 )
 def test_the_rule_of_most_sections(
     delay: tuple[float, float], goodput: tuple[float, float], outcome: str
 ) -> None:
     assert trade(delay[0] / delay[1], goodput[0] / goodput[1] - 1) == outcome
+    reverse = {BETTER: WORSE, WORSE: BETTER}.get(outcome, outcome)
+    assert trade(delay[1] / delay[0], goodput[1] / goodput[0] - 1) == reverse
+
+
+def test_of_two_queues_beside_datagrams_only_one_is_better() -> None:
+    """A short queue, and a long one in which TCP gets more of the 2.5 Mbit/s that are left."""
+    case, numbers = "UDP 0.75 C + TCP", {"own": (0.014, 2e6), "other": (0.037, 3.5e6)}
+    values: dict[tuple[str, ...], Any] = {}
+    for name, (delay, goodput) in numbers.items():
+        values[case, name, "down", "sojourn_mean"] = delay
+        values[case, name, "bulk", "goodput"] = goodput
+    short = view(values)
+    assert unresponsive(short).outcome == BETTER
+    assert unresponsive(Beside(short.other, short.own)).outcome == TRADE
 
 
 def test_an_outcome_holds_over_the_whole_interval() -> None:
@@ -207,8 +230,16 @@ class Numbers:
         found.picked = picks(RUNS)[number]
         return found
 
+    def values(self, *key: str) -> np.ndarray:
+        found: np.ndarray = self.given.get(key, np.full(RUNS, np.nan))[self.picked]
+        return found
+
     def mean(self, *key: str) -> float:
-        return float(self.given.get(key, np.full(RUNS, np.nan))[self.picked].mean())
+        values = self.values(*key)
+        return float(values[np.isfinite(values)].mean()) if np.isfinite(values).any() else np.nan
+
+    def scenario(self, _: str) -> dict[str, Any]:
+        return {"links": {"down": {"rate": "10mbit"}}}
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys(case for case, _, _ in self.given))
@@ -248,6 +279,18 @@ def test_what_disciplines_have_in_common_in_a_replication_cancels() -> None:
     common = np.array(spread(1.0, 0.3))
     assert of_queues(0.7 * common, common) == BETTER
     assert of_queues(0.7 * common, common[::-1]) == UNDECIDED
+
+
+def test_runs_without_a_value_do_not_decide() -> None:
+    """The pages of three runs do not load with the discipline."""
+    some = [0.4] * 7 + [np.nan] * 3
+    assert of_queues(0.4, 1.0) == BETTER
+    assert of_queues(some, 1.0) == of_queues(1.0, some) == UNDECIDED
+    # What both lack in the same runs leaves pairs.
+    assert of_queues(some, np.array(some) / 0.4) == BETTER
+    # All values lead to one outcome.
+    unknown = RuleNumber(0.8, 0.8, 0.8, (0.5,), "some replications have no value")
+    assert judged(lambda value: WORSE, "x", unknown).outcome == WORSE
 
 
 SENDERS = ("", "jitter", "paced", "both ways")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,10 +68,16 @@ class RuleNumber:
 
     @property
     def places(self) -> Sequence[float]:
-        """Both ends of the interval, and a value between each two thresholds inside it."""
-        inside = sorted(edge for edge in self.edges if self.low < edge < self.high)
+        """Both ends of the interval, and a value between each two thresholds inside it; without
+        an interval a value on each side of all thresholds."""
+        low, high = (-inf, inf) if self.why else (self.low, self.high)
+        inside = sorted(edge for edge in self.edges if low < edge < high)
         between = [(one + two) / 2 for one, two in pairwise(inside)]
-        return (self.low, *between, self.high) if self.high > self.low else (self.value,)
+        return (low, *between, high) if high > low else (self.value,)
+
+
+class Unpaired(ArithmeticError):
+    """A draw in which not the same replications of both contenders have a value."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,8 @@ class Beside(Replicated):
 
     own: Filled
     other: Filled
+    is_drawn: bool = False
+    """True for a draw of the replications."""
 
     @property
     def replications(self) -> int:  # type: ignore[override]
@@ -88,11 +96,11 @@ class Beside(Replicated):
 
     def drawn(self, number: int) -> Beside:
         """The same for one draw of the replications."""
-        return Beside(self.own.drawn(number), self.other.drawn(number))
+        return Beside(self.own.drawn(number), self.other.drawn(number), True)
 
     def of(self, question: str) -> Beside:
         """The results of another question."""
-        return Beside(self.own.of(question), self.other.of(question))
+        return Beside(self.own.of(question), self.other.of(question), self.is_drawn)
 
     def cases(self) -> list[str]:
         """Names of the cases that both have."""
@@ -100,7 +108,14 @@ class Beside(Replicated):
         return [each for each in self.own if each in theirs]
 
     def pair(self, case: str, metric: str, subject: str) -> tuple[float, float]:
-        """Means of the contender and of the other."""
+        """Means of the contender and of the other. Raises `Unpaired` for a draw of which not the
+        same replications of both have a value: those that have one do not decide for the others, in
+        which no page loads."""
+        if self.is_drawn:
+            both = (each.values(case, metric, subject) for each in (self.own, self.other))
+            one, two = map(np.isfinite, both)
+            if (one != two).any():
+                raise Unpaired
         return self.own.mean(case, metric, subject), self.other.mean(case, metric, subject)
 
     def typical(
@@ -128,16 +143,23 @@ class Beside(Replicated):
         if count < FEWEST:
             why = f"{count} values are too few: an interval needs {FEWEST}"
             return RuleNumber(value, value, value, edges, why)
-        drawn = np.array([[of(each)] for each in self.draws])
+        drawn = np.array([[_of_draw(of, each)] for each in self.draws])
         ((below, above),) = reaches(drawn, count, 1)
         if not isfinite(below[0]):
-            return RuleNumber(value, value, value, edges, "too few replications have a value")
+            return RuleNumber(value, value, value, edges, "some replications have no value")
         return RuleNumber(value, value - float(below[0]), value + float(above[0]), edges)
 
 
+def _of_draw(of: Callable[[Beside], float], drawn: Beside) -> float:
+    try:
+        return of(drawn)
+    except Unpaired:
+        return float("nan")
+
+
 def geometric(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The geometric means of the pairs whose numbers are above 0; NaN without any."""
-    kept = [pair for pair in pairs if min(pair) > 0]
+    """The geometric means of the pairs whose numbers are both above 0; NaN without any."""
+    kept = [(own, other) for own, other in pairs if own > 0 and other > 0]
     if not kept:
         return float("nan"), float("nan")
     own, other = np.exp(np.mean(np.log(kept), axis=0))
@@ -174,11 +196,10 @@ def judged(rule: Callable[..., str], words: str, *numbers: RuleNumber) -> Outcom
     if not all(isfinite(each.value) for each in numbers):
         return Outcome(OPEN, "nothing was measured")
     seen = rule(*(each.value for each in numbers))
-    if any(each.why for each in numbers):
-        why = next(each.why for each in numbers if each.why)
-        return Outcome(UNDECIDED, f"{words}; {seen} as measured, but {why}", (seen,), numbers)
     found = {rule(*values) for values in product(*(each.places for each in numbers))} | {seen}
     possible = tuple(each for each in OUTCOMES if each in found)
     if len(possible) == 1:
         return Outcome(seen, words, (), numbers)
+    if why := next((each.why for each in numbers if each.why), ""):
+        return Outcome(UNDECIDED, f"{words}; {seen} as measured, but {why}", possible, numbers)
     return Outcome(UNDECIDED, f"{words}; could be {' or '.join(possible)}", possible, numbers)

@@ -40,6 +40,8 @@ SHORTER, LONGER = 0.8, 1.25
 """Ratios of delays (times, losses) from which one is shorter or longer than another."""
 KEPT, LOST, GAINED = -0.02, -0.10, 0.02
 """Relative changes of goodput: down to the first it is kept, below the second it is lost."""
+WON = 1 / (1 + LOST) - 1
+"""The change of one whose goodput the other has lost."""
 BIAS = 0.8
 """Packet sizes: small packets may not be lost at less than this share of the large ones' rate."""
 REST = 0.5
@@ -54,7 +56,7 @@ MIXED = 0.02
 """Scheduling: a smaller share of the drops on arrival (or from the queue) is not told."""
 STREAM_LOSS = 0.005
 """Bursts: the same for packets of the constant stream."""
-RATIO, CHANGE = (SHORTER, LONGER), (LOST, KEPT, GAINED)
+RATIO, CHANGE = (SHORTER, LONGER), (LOST, KEPT, GAINED, WON)
 
 
 # What several judges share.
@@ -64,12 +66,15 @@ Pair = Callable[[Beside], tuple[float, float]]
 
 
 def trade(ratio: float, change: float) -> str:
-    """The rule of most sections, of a ratio of delays and a relative change of goodput."""
+    """The rule of most sections, of a ratio of delays and a relative change of goodput. Seen from
+    the other, better is worse and a trade-off is one."""
     if change < LOST:
         # A loss is a trade where delay falls by at least as large a factor.
         return TRADE if ratio <= SHORTER and ratio <= 1 + change else WORSE
     if ratio <= SHORTER:
         return BETTER if change >= KEPT else TRADE
+    if ratio >= LONGER and change > GAINED:
+        return BETTER if change > WON and ratio < 1 + change else TRADE
     if ratio >= LONGER or change < KEPT:
         return WORSE
     return EVEN if change <= GAINED else BETTER
@@ -349,9 +354,9 @@ def unresponsive(view: Beside) -> Outcome:
     def rule(ratio: float, rest: float, change: float) -> str:
         if rest < REST and change < SHORTER:
             return TRADE if ratio <= SHORTER else WORSE
-        if ratio <= SHORTER or change >= 1 / SHORTER:
-            return BETTER
-        return WORSE if ratio >= LONGER else EVEN
+        if ratio >= LONGER:
+            return TRADE if change >= LONGER else WORSE
+        return BETTER if ratio <= SHORTER or change >= LONGER else EVEN
 
     own, other = (each / left for each in bulk(view))
     words = (
