@@ -196,6 +196,13 @@ def test_the_report_is_one_file_in_the_order_of_the_rfc(short: Campaign) -> None
     assert "in 8.3 (not run)" in part
 
 
+def test_notes_on_the_runs_of_the_others_are_told(short: Campaign) -> None:
+    """Drop-tail has one buffer of 560 ms for all round-trip times, and takes minutes to fill it."""
+    (section,) = (each for each in short.to_json()["questions"] if each["id"] == "6.2")
+    (note,) = (each for each in section["notes"] if each["id"] == "run-too-short")
+    assert {"RTT 560 ms", "RTT 5 ms, droptail", "RTT 560 ms, pie"} <= set(note["cases"])
+
+
 def test_every_section_has_its_distributions(short: Campaign) -> None:
     figures = {figure.id: figure for figure in short.document().figures}
     assert {f"{number}-distribution" for number in REPORTED} <= set(figures)

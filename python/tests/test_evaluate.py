@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pytest
 from helpers import Aqmlab
 from rich.console import Console
@@ -376,3 +377,16 @@ def test_a_controller_of_a_quic_stack_is_evaluated() -> None:
     assert quinn.flow(ecn="classic") == {"endpoint": endpoint}
     assert quinn.flow(mss="536b") == {"endpoint": endpoint | {"max_mtu": "none"}}
     assert quinn.sets_ecn
+
+
+def test_packets_of_a_quic_stack_count_in_their_own_size() -> None:
+    """1200 bytes, where TCP's segments have 536. One in seven is lost here."""
+    result = evaluate("noq:cubic", only=["constrained"], replications=2)
+    flows = result.result.flows.filter(pl.col("group") == "own")
+    waste = {row.own.metric: row for row in result.line("constrained").rows}
+    own = flows.filter(case="constrained | 50 kbit/s, 200 ms, 4 BDP | noq:cubic")
+    lost = 100 * (own["dropped"] / own["segments_sent"]).mean()
+    wasted = waste["segments that delivered no new data"]
+    assert wasted.value == pytest.approx(lost, abs=0.5) and lost > 10
+    assert wasted.value > max(wasted.others.values())
+    assert waste["control packets"].value > max(waste["control packets"].others.values())

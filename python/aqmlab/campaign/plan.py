@@ -367,9 +367,9 @@ class Campaign(Reported):
 
     def notes_of(self, question: Question) -> list[dict[str, Any]]:
         """The engine's notes on the runs of a question, each kind once: `id`, `text` of the first,
-        and `cases`. A question with a judge has those of the first contender."""
+        and `cases`."""
         cases: dict[int, str] = {}
-        for name in [self.subject] if question.judge else self.plan.contenders:
+        for name in self.plan.contenders:
             filled = self.at(question.id, name)
             for case in filled:
                 parts = (case, "" if name == self.subject else name)

@@ -16,7 +16,7 @@ from aqmlab.errors import InputError, input_error
 from aqmlab.scenario.parts import plain
 
 NEWRENO = "reno"
-"""Congestion control of RFC 7928's bulk flows (section 2.3)."""
+"""Congestion control of RFC 7928's bulk flows (section 3.3)."""
 PACKET = 1500
 """Bytes of a full packet: 1460 of payload and 40 of headers."""
 KNOBS = (

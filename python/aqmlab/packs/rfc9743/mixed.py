@@ -191,7 +191,7 @@ CRITERIA: tuple[Question, ...] = (
         QUIC, FEW_PATHS,
     ),
     criterion(
-        "starvation", "5.2.1", "Starvation", "mixed", "MUST",
+        "starvation", "5.2", "Starvation", "mixed", "MUST",
         "Does a flow of Reno or CUBIC get next to nothing for long?",
         {
             f"{victim.name} beside {count}": scenario(

@@ -25,7 +25,6 @@ from aqmlab.packs.rfc9743.readings import (
 )
 from aqmlab.packs.rfc9743.scene import (
     OWN,
-    PACKET,
     ControlSetup,
     Flow,
     Path,
@@ -125,8 +124,12 @@ def _steps(*values: str, at: tuple[str, ...] = ("0s", "15s", "30s"), **keys: obj
 
 
 def _delivered(at: CaseResults) -> Floats:
-    """Segments that delivered new data."""
-    return at.total("flows", "goodput_bps", group="own") * at.lasted / 8 / SEGMENT
+    """Segments that delivered new data, of the size of those that arrived: QUIC's are larger."""
+    new, arrived = (
+        at.total("traffic", each, group="own") for each in ("delivered_bytes", "arrived")
+    )
+    carried = np.fmax(new / arrived, SEGMENT)
+    return at.total("flows", "goodput_bps", group="own") * at.lasted / 8 / carried
 
 
 CRITERIA: tuple[Question, ...] = (
@@ -206,7 +209,8 @@ CRITERIA: tuple[Question, ...] = (
         },
         (
             CaseMeasure("still sent", "Mbit/s", LESS,
-                    lambda at: sent(at) * (8 * PACKET) / 30.0 / 1e6, 0.1),
+                    lambda at: at.total("traffic", "sent_bytes", group="own") * 8 / 30.0 / 1e6,
+                    0.1),
         ),
     ),
     criterion(
