@@ -115,6 +115,16 @@ there = "late.goodput >= 1kbit"
     assert answer.verdict == "holds"
 
 
+def test_the_capacity_of_a_link_that_varies_is_its_mean() -> None:
+    steps = 'rate = { steps = [["0s", "5mbit"], ["4s", "3mbit"]] }'
+    text = PACK.replace('rate = "5mbit"', steps, 1)
+    pack = parse(parse_toml(text, "mine.toml"), "mine.toml")
+    campaign = Plan(pack, pack.contenders).run()
+    (busy, *_) = campaign.answers["use", "fifo"]
+    # The warm-up of 2 s is followed by 2 s of each rate.
+    assert busy.comparisons[0].to_json()["limit"] == pytest.approx(0.8 * 4e6, rel=1e-3)
+
+
 def test_a_pack_without_a_title_has_its_name() -> None:
     table = {**parse_toml(PACK, "mine.toml"), "name": "ours"}
     table.pop("title", None)
@@ -141,6 +151,7 @@ def test_an_interval_ends_where_the_quantity_does() -> None:
         ("replications = 5", "replications = 0", ("replications", "from 1")),
         ('id = "use"', 'id = "delay"', ("two questions", "delay")),
         ("bulk.goodput", "bilk.goodput", ("did you mean `bulk`",)),
+        (">= 0.9", ">= 90", ("questions.2.expect.full", "utilisation is from 0 to 1 (5% is 0.05)")),
     ],
 )
 def test_a_mistake_is_one_error(old: str, new: str, parts: tuple[str, ...]) -> None:

@@ -26,7 +26,7 @@ from aqmlab.results import groups_of
 from aqmlab.scenario.form import checked
 from aqmlab.scenario.quantity import Duration, Rate
 from aqmlab.scenario.settings import check_form, parse_toml, read_text
-from aqmlab.stats import UNBOUNDED
+from aqmlab.stats import POSITIVE, UNBOUNDED
 
 GROUP = "aqmlab.packs"
 """Entry point of packages that bring packs: a name, and a `Pack` as `module:NAME`."""
@@ -271,7 +271,8 @@ class Expected:
         if self.limit == BASELINE and filled.campaign.baseline is None:
             return None
         unit = self.metric.unit if self.is_plain or self.margin is not None else ""
-        bounds = self.metric.bounds if self.is_plain else UNBOUNDED
+        is_ratio = not self.is_plain and self.margin is None and self.metric.bounds[0] >= 0
+        bounds = self.metric.bounds if self.is_plain else POSITIVE if is_ratio else UNBOUNDED
         side = self.sign[0] == ">", self.sign[1:] == "="
         return [
             Comparison(*self._beside(filled, case), *side, case, unit, bounds)
@@ -301,9 +302,7 @@ class Expected:
         if isinstance(self.limit, float):
             return value, self.factor * self.limit
         if self.limit == CAPACITY:
-            scenario = filled.scenario(case)
-            rate = scenario["links"][scenario["bottleneck"]]["rate"]
-            return value, self.factor * float(Rate(rate))
+            return value, self.factor * _capacity(filled, case)
         if self.limit == BASELINE:
             other = filled.baseline_mean(case, self.name, self.at(filled, case))
         else:
@@ -313,6 +312,17 @@ class Expected:
         if value == other:  # also where both are 0
             return 1.0, self.factor
         return value / other if other else math.inf, self.factor
+
+
+def _capacity(filled: Filled, case: str) -> float:
+    """Rate of the bottleneck in bit/s; of one that varies the mean after the warm-up."""
+    scenario = filled.scenario(case)
+    link = scenario["bottleneck"]
+    rate = scenario["links"][link]["rate"]
+    if isinstance(rate, str):
+        return float(Rate(rate))
+    at = filled[case]
+    return float(8 * at.total("links", "capacity_bytes", link=link).mean() / at.lasted)
 
 
 def _expected(given: Any, place: _Place, where: str) -> Expected:
@@ -346,6 +356,10 @@ def _expected(given: Any, place: _Place, where: str) -> Expected:
                 allowed.append(f"a contender ({', '.join(place.contenders)})")
             raise refused(f"expected {', or '.join(allowed)}", parts["limit"])
         sign, factor = parts["sign"], float(parts["factor"] or 1)
+        least, most = metric.bounds
+        if isinstance(limit, float) and not least <= factor * limit <= most:
+            range_ = f"{least:g} to {most:g}" + (" (5% is 0.05)" if metric.unit == "share" else "")
+            raise refused(f"{metric.name} is from {range_}", parts["limit"])
     else:
         if not metric.direction:
             problem = f"neither more nor less {metric.name} is worse: compare it by <= and >="
