@@ -140,6 +140,13 @@ def test_an_interval_ends_where_the_quantity_does() -> None:
 
 
 @pytest.mark.parametrize(
+    ("unit", "words"), [("1 to 4.5", "3.5"), ("number", "3.5"), ("packets", "3.5 packets")]
+)
+def test_a_scale_is_no_unit(unit: str, words: str) -> None:
+    assert Comparison(3.5, 4, True, True, unit=unit).told(3.5) == words
+
+
+@pytest.mark.parametrize(
     ("old", "new", "parts"),
     [
         ("down.sojourn_p95", "down.sojourn_p59", ("metric", "sojourn_p95")),

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import numpy as np
 from scipy import special
 
-from aqmlab.metrics import scale
+from aqmlab.metrics import scale, with_unit
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.numbers import finite
 from aqmlab.stats import FEWEST, UNBOUNDED, Bounds, Interval, t_intervals
@@ -179,7 +179,7 @@ class Comparison:
         if np.isnan(values).any():
             return "no value"
         unit, factor = scale(self.unit, max(abs(self.number), abs(self.limit)))
-        return f"{' to '.join(f'{factor * each:.4g}' for each in values)} {unit}".strip()
+        return with_unit(" to ".join(f"{factor * each:.4g}" for each in values), unit)
 
 
 def above(number: float, limit: float, name: str = "") -> Comparison:

@@ -11,4 +11,5 @@ from .shown import everything as everything
 from .shown import headlines as headlines
 from .shown import pick as pick
 from .shown import scale as scale
+from .shown import with_unit as with_unit
 from .values import values as values

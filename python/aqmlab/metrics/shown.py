@@ -26,6 +26,8 @@ SCALES = {
     "share": ("%", 100.0),
     "ratio": ("", 1.0),
 }
+BARE = ("number", "1 to 4.5")
+"""Units that do not follow a number."""
 MOST_BESIDE = 3
 """Other links whose delay is shown first."""
 
@@ -88,6 +90,11 @@ def scale(unit: str, largest: object = None) -> tuple[str, float]:
         slow = isinstance(largest, float) and largest >= 1.0
         return ("s", 1.0) if slow else ("ms", 1e3)
     return SCALES.get(unit, (unit, 1.0))
+
+
+def with_unit(numbers: str, unit: str) -> str:
+    """Numbers in a unit of `scale`, as sentences have them."""
+    return numbers if unit in BARE else f"{numbers} {unit}".strip()
 
 
 def headlines(result: StudyResult) -> list[Shown]:

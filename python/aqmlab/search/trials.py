@@ -19,7 +19,7 @@ import polars as pl
 
 from aqmlab import _core
 from aqmlab.errors import FolderError, InputError, input_error, unknown
-from aqmlab.metrics import Metric, find, scale, values
+from aqmlab.metrics import Metric, find, scale, values, with_unit
 from aqmlab.metrics.registry import LESS, MORE, NEITHER
 from aqmlab.metrics.samples import Floats
 from aqmlab.report.document import write_text
@@ -125,7 +125,7 @@ class Measure:
     def shown(self, value: float) -> str:
         """A value with its unit, for people."""
         unit, factor = scale(self.metric.unit, value)
-        return f"{value * factor:.4g} {unit}".strip()
+        return with_unit(f"{value * factor:.4g}", unit)
 
 
 @dataclass(frozen=True)
