@@ -244,11 +244,12 @@ def test_every_discipline_is_told_to_keep_the_same_delays(short: Campaign) -> No
         (0.02, {"min_threshold": "17p", "max_threshold": "51p"})
     ]
     assert Contender.of("cake").matched([0.02], 10e6) == [(0.02, {"interval": "400ms"})]
+    assert Contender.of("sfb").matched([0.02], 10e6) == [(0.02, {"target": "17"})]
 
 
 def test_every_section_makes_cases_that_can_run() -> None:
     """All scenarios of all sections are accepted by the engine, and equal ones are run once."""
-    for name in ("fq_codel", "red", "dualpi2", "cake", "blue"):
+    for name in ("fq_codel", "red", "dualpi2", "cake", "blue", "sfb"):
         plan = plan_of(name, ["pie"])
         study = plan.study(1, 1)
         assert len(study.points) == len(set(plan.points.values())) < len(plan.points)

@@ -163,8 +163,10 @@ class Contender:
         for target in targets if starts else ():
             knob, start = next(iter(starts.items()))
             size = target * rate / 8
+            packets = max(round(size / PACKET), 1)
             own = {
-                "p": f"{max(round(size / PACKET), 1)}p",
+                "p": f"{packets}p",
+                "": f"{packets}",
                 "b": f"{max(round(size), PACKET)}b",
             }.get(start.lstrip("0123456789."), f"{1e3 * target * PER_TARGET.get(knob, 1.0):g}ms")
             # The ratio of both is kept.
