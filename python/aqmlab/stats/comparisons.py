@@ -74,7 +74,8 @@ class ContestResult:
     """The mean of the worst less that of the best as they were seen, in the unit."""
     low: float
     high: float
-    """Ends of the interval, with the level 95 % for all findings of the page together."""
+    """Ends of the interval of the test. The level 95 % is that of all that the page shows: the
+    interval of what is shown late in Holm's order alone has a level closer to 95 %."""
     detectable: float
     """A difference of the means as large as this would have been shown. A true difference of this
     size is, in half of all studies: the means differ by more or by less."""
