@@ -287,7 +287,8 @@ def test_bulk_flows_have_the_control_that_is_asked_for() -> None:
         replications=1,
         scale=SHORT,
     )
-    assert "bulk flows with cubic" in result.document().soft
+    text = result.document()
+    assert "bulk flows with cubic" in text.soft and "NewReno" not in text.to_markdown()
 
 
 def test_a_queue_of_your_own_is_characterised() -> None:

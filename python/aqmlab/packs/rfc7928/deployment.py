@@ -69,6 +69,7 @@ def _setup(place: Environment, of: Campaign) -> Facts:
             ("machine", machine()),
             ("system", f"{platform.system()}, Python {platform.python_version()}"),
             ("path", f"{place.words}; sections that need another path name it"),
+            ("bulk flows", place.senders),
             (
                 "samples",
                 f"goodput every {STEPS * place.rtt:g} s (K = {STEPS}), delays of every packet; "

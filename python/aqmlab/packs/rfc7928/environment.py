@@ -59,7 +59,14 @@ class Environment:
     def words(self) -> str:
         """`10 Mbit/s, 100 ms, buffer 83 packets`."""
         path = f"{self.rate / 1e6:g} Mbit/s, {1e3 * self.rtt:g} ms, buffer {self.limit()} packets"
-        return path if self.control == NEWRENO else f"{path}, bulk flows with {self.control}"
+        return path if self.control == NEWRENO else f"{path}, bulk flows with {self.senders}"
+
+    @property
+    def senders(self) -> str:
+        """Congestion control of the bulk flows, as pages name it."""
+        if isinstance(self.control, type):
+            return self.control.__name__
+        return "NewReno" if self.control == NEWRENO else str(self.control)
 
     @property
     def places(self) -> int:

@@ -111,13 +111,13 @@ PROFILES: Draw = Tradeoffs(
     {
         f"{question}  {label}": PanelPlace(question, case, QUEUE, ALL)
         for question, case, label in (
-            ("5.1.1", "", "NewReno"),
+            ("5.1.1", "", "bulk"),
             ("5.1.1", "TFRC", "TFRC"),
-            ("5.1.2", "IW 3", "NewReno, short flows IW 3"),
-            ("5.1.2", "IW 10", "NewReno, short flows IW 10"),
+            ("5.1.2", "IW 3", "bulk, short flows IW 3"),
+            ("5.1.2", "IW 10", "bulk, short flows IW 10"),
             ("5.2", "", "CUBIC"),
-            ("5.3", "UDP 0.75 C + TCP", "UDP 0.75 C and NewReno"),
-            ("5.4", "", "NewReno and LEDBAT"),
+            ("5.3", "UDP 0.75 C + TCP", "UDP 0.75 C and bulk"),
+            ("5.4", "", "bulk and LEDBAT"),
         )
     },
 )
@@ -134,14 +134,12 @@ SHORT: Draw = Ranges(
 SHARES: Draw = Ranges(
     "5.3-shares",
     "Shares of the goodput",
-    "TCP beside datagrams at three quarters of the capacity; LEDBAT beside NewReno.",
+    "TCP beside datagrams at three quarters of the capacity; LEDBAT beside a bulk flow.",
     {
-        "NewReno beside UDP": (
-            Cells(of("goodput", "bulk"), "5.3", {"UDP 0.75 C + TCP": "NewReno"}),
-        ),
-        "LEDBAT beside NewReno": (
+        "bulk beside UDP": (Cells(of("goodput", "bulk"), "5.3", {"UDP 0.75 C + TCP": "bulk"}),),
+        "LEDBAT beside bulk": (
             Cells(of("goodput", "ledbat"), "5.4", {"": "LEDBAT"}),
-            Cells(of("goodput", "bulk"), "5.4", {"": "NewReno"}),
+            Cells(of("goodput", "bulk"), "5.4", {"": "bulk"}),
         ),
     },
     columns=2,
@@ -150,7 +148,7 @@ RTT = "round-trip time of category II (ms)"
 FAIRNESS: Draw = Curves(
     "6.2-fairness",
     "Fairness between round-trip times",
-    "Two NewReno flows; category I always has 100 ms. A ratio of 1 is fair.",
+    "Two bulk flows; category I always has 100 ms. A ratio of 1 is fair.",
     {
         "goodput II / goodput I": Along(
             "6.2", RTT, AxisMeasure("goodput_ratio", "cat2", "ratio"), 1e3

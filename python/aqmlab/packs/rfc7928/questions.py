@@ -86,7 +86,7 @@ SECTIONS = (
         cases.scheduling, rules.scheduling, SHOULD, (drawn.SCHEDULING,), alone=True,
     ),
     RfcSection(
-        "5.1.1", "TCP-friendly sender", "One NewReno flow; one TFRC flow.",
+        "5.1.1", "TCP-friendly sender", "One bulk flow; one TFRC flow.",
         cases.friendly, rules.of_all_flows, MUST, (drawn.PROFILES,),
     ),
     RfcSection(
@@ -104,7 +104,7 @@ SECTIONS = (
         cases.unresponsive, rules.unresponsive, MUST, (drawn.PROFILES, drawn.SHARES),
     ),
     RfcSection(
-        "5.4", "Less-than-best-effort sender", "Does LEDBAT still yield to NewReno?",
+        "5.4", "Less-than-best-effort sender", "Does LEDBAT still yield to a bulk flow?",
         cases.background, rules.background, MAY, (drawn.PROFILES, drawn.SHARES),
     ),
     RfcSection(
