@@ -29,16 +29,23 @@ from aqmlab.metrics.registry import LESS, MORE
 from aqmlab.metrics.samples import Floats
 from aqmlab.packs.rfc9743.alone import PATH, SHORT
 from aqmlab.packs.rfc9743.readings import criterion, reading
-from aqmlab.packs.rfc9743.scene import OWN, STANDARD, ControlSetup, Flow, Path, bulk, load, scenario
+from aqmlab.packs.rfc9743.scene import (
+    LONGEST,
+    OWN,
+    STANDARD,
+    ControlSetup,
+    Flow,
+    Path,
+    bulk,
+    load,
+    scenario,
+)
 
 VICTIMS = tuple(ControlSetup(name, name) for name in STANDARD)
 DEPLOYED = tuple(ControlSetup(name, name) for name in ("bbr", "bbr3"))
 """Widely deployed, and not standard."""
 QUIC = tuple(ControlSetup(name, name) for name in ("noq:new_reno", "quinn:new_reno"))
 """RFC 9002, of two published libraries."""
-LONGEST = 100.0
-"""Seconds of the longest sawtooth of Reno that is run: over 50 Mbit/s, 100 ms and 4 BDP it is more
-than six minutes."""
 PATHS = [
     path
     for rate in (5e6, 50e6)
