@@ -36,6 +36,8 @@ Source = str | Path | Mapping[str, Any] | Scenario
 
 #: Largest absolute value in an observation.
 BOUND = 10.0
+#: Most that a sender may send, in multiples of the link's rate: it bounds the cost of a step.
+EXCESS = 10
 #: Bytes of a full packet.
 PACKET = 1500
 
@@ -381,7 +383,8 @@ class SenderEnv(_Env):
         Name of the group. Its flows have the congestion control `steered`.
     control : {"window", "rate"}
         An action a from -1 to 1 multiplies the window by 2^a (Orca), or the rate by 1 + 0.1 a
-        (or divides it by 1 - 0.1 a, if a is negative, as in Aurora with another step).
+        (or divides it by 1 - 0.1 a, if a is negative, as in Aurora with another step). Each flow
+        sends at most ten times the link's rate.
     interval : float
         Least length of a step in seconds; it lasts at least the mean round-trip time of the last.
     settings, reward, duration, link
@@ -426,10 +429,10 @@ class SenderEnv(_Env):
 
     def _act(self, action: NDArray[np.float64]) -> None:
         a = float(action[0])
-        self._window = min(max(self._window * 2**a, 2.0 * PACKET), 1e9)
-        self._rate = min(
-            max(self._rate * (1 + 0.1 * a if a >= 0 else 1 / (1 - 0.1 * a)), 1e5), 1e11
-        )
+        most = EXCESS * self._capacity
+        self._window = max(min(self._window * 2**a, most / 8 * self._rtt), 2.0 * PACKET)
+        self._rate *= 1 + 0.1 * a if a >= 0 else 1 / (1 - 0.1 * a)
+        self._rate = max(min(self._rate, most), 1e5)
         self._set()
 
     def _measure(self) -> Measured:

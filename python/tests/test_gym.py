@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -104,6 +104,18 @@ def test_a_window_and_a_probability_have_their_effects() -> None:
     small, large = (mean(SenderEnv(duration=6.0), action) for action in (-1, 1))
     assert small.throughput < 0.5 * large.throughput
     assert small.rtt < 1.2 * small.base_rtt
+
+
+@pytest.mark.parametrize("control", ["window", "rate"])
+def test_a_sender_that_always_increases_does_not_make_steps_endless(
+    control: Literal["window", "rate"],
+) -> None:
+    env = SenderEnv(control=control, duration=9.0)
+    env.reset(seed=4)
+    over = False
+    while not over:
+        _, _, _, over, info = env.step(np.ones(1, np.float32))
+    assert info["measured"].loss < 0.95, "ten times the link's rate"
 
 
 def test_rewards_prefer_throughput_without_delay_and_losses() -> None:
