@@ -13,7 +13,9 @@ use aqmlab_core::{
 /// randomness a stream of the context.
 ///
 /// The caller guarantees:
-/// - times never go backwards;
+/// - times never go backwards, and count from about the time at which the queue was built: timers
+///   start from [`Time::ZERO`];
+/// - `on_wakeup` is called at each time that `next_wakeup` returns;
 /// - `dequeue` is called once at the end of every transmission, *also when
 ///   the queue is empty* (RED takes the start of an idle period from that,
 ///   CoDel leaves its dropping state), and once after an `enqueue` on an idle

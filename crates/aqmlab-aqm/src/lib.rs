@@ -16,10 +16,17 @@
 //! let mut queue: Box<dyn QueueDiscipline> = FqCodelParams::default().build(&env);
 //! let (mut random, mut sink) = (Stream::from_state(1), Sink::default());
 //!
+//! // Times count from the start of the queue. PIE and others have timers: FQ-CoDel has none.
+//! let now = Time::ZERO + Span::from_millis(20);
+//! while let Some(due) = queue.next_wakeup().filter(|due| *due <= now) {
+//!     queue.on_wakeup(&mut Context::new(due, &mut random, &mut sink));
+//! }
+//!
 //! // The frame with index 7 in the program's buffer.
-//! let packet = Packet::new(1500, Ecn::NotEct).with_flow_hash(3).with_key(7);
-//! queue.enqueue(packet, &mut Context::new(Time::ZERO, &mut random, &mut sink));
-//! let sent = queue.dequeue(&mut Context::new(Time::ZERO, &mut random, &mut sink));
+//! let mut packet = Packet::new(1500, Ecn::NotEct).with_flow_hash(3).with_key(7);
+//! packet.set_arrival(now);
+//! queue.enqueue(packet, &mut Context::new(now, &mut random, &mut sink));
+//! let sent = queue.dequeue(&mut Context::new(now, &mut random, &mut sink));
 //! assert_eq!(sent.map(|packet| packet.key), Some(7));
 //! // The frames of these keys can be reused.
 //! assert_eq!(sink.take_dropped().map(|(packet, _)| packet.key).count(), 0);

@@ -167,7 +167,7 @@ impl RfcSender {
             total_delivered: self.board.delivery.delivered,
             in_recovery: matches!(self.phase, Phase::Recovery { .. } | Phase::Reduction { .. }),
             in_loss: matches!(self.phase, Phase::Loss { .. }),
-            one_way_delay: ack.timestamps.map(|times| times.value - times.echo),
+            one_way_delay: ack.timestamps.map(|times| times.value.saturating_since(times.echo)),
             ..AckSample::default()
         };
         self.ecn.take(ack, &mut news);

@@ -171,6 +171,15 @@ fn a_segment_that_times_out_again_leaves_the_threshold() {
     }
 }
 
+/// RFC 7323, section 4.1: the clocks of sender and receiver need not agree.
+#[test]
+fn a_receiver_whose_clock_is_behind_has_no_negative_delay() {
+    let mut sender = sender(TcpParams { timestamps: true, ..TcpParams::rfc() }, false);
+    let timestamps = Some(Timestamps { value: at(10), echo: at(100) });
+    let told = take(&mut sender, 200, Ack { timestamps, ..ack(1, &[]) });
+    assert_eq!(told.one_way_delay, Some(Span::ZERO));
+}
+
 /// RFC 7323, section 4.3: segments echo the newest time value that arrived.
 #[test]
 fn segments_echo_the_newest_time_value() {
