@@ -86,7 +86,7 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
             run.failed(flows.clone()),
             run.partly_started(flows.clone()),
             run.never_played(index),
-            senders::held_by_receiver(flows.clone().filter_map(Flow::tcp)),
+            senders::held_by_receiver(flows.clone().filter_map(Flow::tcp), group),
             senders::no_marks(flows.clone().filter_map(Flow::tcp), group),
             senders::hole_left_open(flows.filter_map(Flow::tcp), group.transport.machine()),
             run.short_for_the_control(group),

@@ -271,6 +271,13 @@ fn a_note_names_its_subject_and_numbers() {
     }
 }
 
+/// A sender that responds to nothing has a congestion window as large as no limit.
+#[test]
+fn an_unlimited_receive_window_limits_no_flow() {
+    let settings = [("transport.profile", "rfc"), ("transport.congestion_control", "cbr")];
+    assert_eq!(note("receive-window-limited", &settings), None);
+}
+
 /// A late segment undoes a recovery of Linux. Its other losses are found by the timeout only, which
 /// each acknowledgement postpones.
 #[test]

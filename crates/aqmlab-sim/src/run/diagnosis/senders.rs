@@ -1,7 +1,7 @@
 //! Notes about the TCP senders of a group.
 
 use aqmlab_aqm::Note;
-use aqmlab_core::{Bytes, Span};
+use aqmlab_core::{Auto, Bytes, Limit, Span};
 use aqmlab_tcp::params::{Codepoint, EcnMode, Stack};
 
 use super::rounded;
@@ -13,7 +13,13 @@ const HOLE: Span = Span::from_secs(2);
 const HOLE_ROUND_TRIPS: u64 = 4;
 
 /// The receive window, not a queue, limited the rate.
-pub(super) fn held_by_receiver<'a>(flows: impl Iterator<Item = &'a Tcp> + Clone) -> Option<Note> {
+pub(super) fn held_by_receiver<'a>(
+    flows: impl Iterator<Item = &'a Tcp> + Clone,
+    group: &FlowGroup,
+) -> Option<Note> {
+    if group.transport.receive_window == Auto::Set(Limit::Unlimited) {
+        return None;
+    }
     let held = flows.clone().filter(|flow| flow.is_held_by_receiver()).count();
     let window = flows.clone().next()?.receive_window();
     (held > 0).then(|| Note {
