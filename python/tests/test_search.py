@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import SCENARIO
+from helpers import SCENARIO, Aqmlab
 
 import aqmlab
 from aqmlab.search import Attack, CheckedConstraint, Key, Measure, Trial, attack, tune
@@ -88,6 +88,13 @@ def test_an_attack_needs_one_point(study: Path, tmp_path: Path) -> None:
     one = {"queue": ["CoDel"], "flows": ["1"]}
     found = attack(study, {"links.down.delay": "1ms..9ms"}, "sojourn_p95", only=one, **BUDGET)
     assert len(found.trials) > 1
+
+
+def test_the_folder_has_the_kind_and_the_name(scenario: Path, aqmlab: Aqmlab) -> None:
+    words = ["--key", "links.down.delay=1ms..60ms", "--goal", "min:sojourn_p95", "--no-report"]
+    numbers = ["--trials", "4", "--batch", "4", "--confirm", "2", "--set", "duration=3s"]
+    done = aqmlab.ok("search", "tune", scenario, *words, *numbers)
+    assert "Results: results/tune-scenario\n" in done.stdout
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -80,7 +80,7 @@ def search(
         if given and kind == other:
             raise input_error(f"`search {kind}` has no such option", key=name)
     load_own(with_)
-    folder = out or default_folder(f"{kind}-{file.stem}", only or [], s=seed)
+    folder = out or default_folder(kind, [file.stem, *(only or [])], s=seed)
     numbers = {"trials": trials, "batch": batch, "replications": replications}
     common: dict[str, Any] = {
         **{name: value for name, value in numbers.items() if value is not None},
