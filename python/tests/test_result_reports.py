@@ -81,6 +81,8 @@ def of_two(first: list[float], second: list[float]) -> list[str]:
 def test_chance_is_no_finding() -> None:
     (text,) = of_two([1.0, 5.0, 3.0], [2.0, 3.0, 5.0])
     assert "no difference shown (means 3.00 ms to 3.33 ms; a measured difference of " in text
+    (text,) = of_two([1.0, 5.0, 3.0], [1.0, 5.0, 3.0])
+    assert text == "What: equal in each replication (means 3.00 ms)."
     # The same spread, but one is lower under the same arrivals each time.
     (text,) = of_two([1.0, 5.0, 3.0], [2.0, 6.01, 4.02])
     assert text == (

@@ -202,6 +202,8 @@ def _sentence(same: Sequence[ContestResult], measure: Shown, places: int, axis: 
         means = f"means {_span(same, measure)}; " if same[0].means else ""
         return f"{what}: {means}{same[0].why}."
     most = max(each.detectable for each in same)
+    if most == 0:
+        return f"{what}: equal in each replication (means {_span(same, measure)})."
     least, largest = measure.bounds
     able = f"a measured difference of {measure.text(most)} or more would have been"
     if most > largest - least:
