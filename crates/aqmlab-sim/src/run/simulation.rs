@@ -517,6 +517,7 @@ impl Simulation {
         {
             recorder.judged(self.now, index, flow);
         }
+        let mut sent = 0;
         while let Some(packet) = flow.poll(of, self.now, self.network.store_mut()) {
             let route = flow.route(of);
             match self.recorder.as_mut().filter(|_| IS_RECORDED) {
@@ -526,7 +527,8 @@ impl Simulation {
                     self.network.inject(self.now, route, packet, &mut self.recorder);
                 }
             }
-            if of == End::Source && !self.work.spend() {
+            sent += 1;
+            if of == End::Source && !self.work.send(sent, flow.group) {
                 return;
             }
         }

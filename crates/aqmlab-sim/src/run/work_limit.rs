@@ -34,6 +34,10 @@ impl Default for WorkLimit {
     }
 }
 
+/// Largest number of packets that an endpoint sends in one call: more than a window of 100 Gbit/s and
+/// 100 ms has. A window without bound fills the memory before [`WorkLimit::at_once`].
+const BURST: u32 = 1 << 20;
+
 /// Progress of a run for another thread: the time in nanoseconds, and the event.
 #[derive(Debug, Default)]
 pub struct Progress {
@@ -88,12 +92,14 @@ pub(crate) struct Work {
     left_before: u64,
     /// Work of the run when `left` is zero.
     checked_at: u64,
+    /// Group of a flow that sent more than [`BURST`].
+    burst: Option<u32>,
 }
 
 impl Work {
     pub fn new(limit: &WorkLimit) -> Self {
         let left = limit.at_once.min(limit.in_all);
-        Work { limit: limit.clone(), left, left_before: left, checked_at: left }
+        Work { limit: limit.clone(), left, left_before: left, checked_at: left, burst: None }
     }
     /// Reports the progress elsewhere from now on.
     pub fn show_to(&mut self, progress: Option<Arc<Progress>>) {
@@ -120,6 +126,21 @@ impl Work {
         }
         self.left -= 1;
         true
+    }
+    /// Counts a packet of a flow, the `sent`th of a call. Returns whether more are allowed.
+    #[inline]
+    pub fn send(&mut self, sent: u32, group: u32) -> bool {
+        if sent > BURST {
+            self.stop(group);
+        }
+        self.spend()
+    }
+    /// Allows no more work.
+    #[cold]
+    fn stop(&mut self, group: u32) {
+        let (done, before) = (self.done(), self.before());
+        (self.checked_at, self.left, self.left_before) = (done, 0, done - before);
+        (self.limit.at_once, self.burst) = (0, Some(group));
     }
     /// Checks the limits again, because the time may have advanced. Returns false, and counts the
     /// work above, if one is reached.
@@ -159,7 +180,14 @@ impl Simulation {
             Event::AppStart | Event::App => Some(self.apps[index].group()),
             Event::Change | Event::Reroute | Event::Sample | Event::WarmupEnd => None,
         };
-        Stopped { at: self.now, event: describe(&self.scenario, event, group), work, at_once }
+        let event = match self.work.burst {
+            Some(group) => {
+                let name = &self.scenario.flows[group as usize].name;
+                format!("a burst without end, flows `{name}`")
+            }
+            None => describe(&self.scenario, event, group),
+        };
+        Stopped { at: self.now, event, work, at_once }
     }
 }
 

@@ -151,3 +151,13 @@ fn a_run_without_progress_is_ended() {
     assert_eq!(try_run(&scenario, 0, &short).err(), Some(stopped), "it is the same each time");
     assert!(try_run(&scenario, 0, &WorkLimit::default()).is_ok());
 }
+
+/// A congestion window without bound is sent at one moment.
+#[test]
+fn a_burst_without_end_is_ended_before_the_memory_is_full() {
+    let steered = "{ algorithm = \"steered\", window = \"100000000000p\" }";
+    let scenario = crate::common::scenario(LINE, &[("transport.congestion_control", steered)]);
+    let stopped = try_run(&scenario, 0, &WorkLimit::default()).err().unwrap();
+    assert!(stopped.at_once && stopped.work < 1_100_000, "{stopped:?}");
+    assert_eq!(stopped.event, "a burst without end, flows `bulk`");
+}
