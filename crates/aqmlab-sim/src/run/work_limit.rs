@@ -135,7 +135,7 @@ impl Work {
         }
         self.spend()
     }
-    /// Allows no more work.
+    /// Ends the run.
     #[cold]
     fn stop(&mut self, group: u32) {
         let (done, before) = (self.done(), self.before());

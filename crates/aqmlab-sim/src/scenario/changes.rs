@@ -343,7 +343,16 @@ impl Changing {
         let group = &self.scenario.flows[index as usize];
         let member = member.map(|text| group.member(text)).transpose()?;
         let before = self.transport_of(index, member);
-        let next = key.with_value(group, before, below, &change.value, outside)?;
+        let next = key.with_value(group, before, below, &change.value, outside);
+        let below = below.map(|below| format!(".{below}")).unwrap_or_default();
+        let whole = format!("transport.{}{below}", key.to_text());
+        let next = next.map_err(|mut error| {
+            // The caller adds the key of the change.
+            if let Some(rest) = error.key.strip_prefix(&whole) {
+                error.key = rest.trim_start_matches('.').to_string();
+            }
+            error
+        })?;
         Ok(self.change_transport(key, index, member, next))
     }
 

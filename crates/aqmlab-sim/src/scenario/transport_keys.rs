@@ -59,7 +59,8 @@ impl TransportKey {
                 table.set_key(below, value.clone())?;
                 let value = Value::Table(table);
                 let control = after.congestion_control.updated_with(&value, outside.controls);
-                after.congestion_control = control.map_err(|error| error.at(self.to_text()))?;
+                let control = control.map_err(|error| error.at(self.to_text()).at("transport"));
+                after.congestion_control = control?;
             }
             (_, Some(_)) => return Err(Error::new("this key has no keys of its own")),
             (_, None) => {

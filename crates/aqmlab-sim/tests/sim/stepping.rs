@@ -265,8 +265,17 @@ fn a_change_that_cannot_be_is_refused_and_changes_nothing() {
         ("flows.late", "{ path = [\"down\"], return_path = [\"up\"], start = \"1ms\" }", "before"),
         ("seed", "3", "cannot change during a run"),
         ("flows.bulk.transport.ecn", "\"accurate\"", "flows.bulk.transport.ecn"),
-        ("flows.bulk.transport.congestion_control", "\"cubi\"", "cubic"),
-        ("flows.bulk.transport.congestion_control.beta2", "1", "beta2"),
+        ("flows.bulk.transport.pacing", "\"x\"", "bulk.transport.pacing: `x`: expected true"),
+        (
+            "flows.bulk.transport.congestion_control",
+            "\"cubi\"",
+            "bulk.transport.congestion_control: `",
+        ),
+        (
+            "flows.bulk.transport.congestion_control.beta2",
+            "1",
+            "bulk.transport.congestion_control.beta2: ",
+        ),
         (
             "flows.bulk.transport.congestion_control",
             "{ algorithm = \"steered\", window = \"unlimited\" }",
