@@ -40,6 +40,16 @@ def test_every_process_computes_the_same() -> None:
     assert "noq" in runs[0]
 
 
+def test_tls_is_part_of_the_handshake() -> None:
+    web = SCENARIO["flows"]["noq"] | {"workload": "page"}  # type: ignore[index]
+    scenario = SCENARIO | {"flows": {"web": web}}
+    with pytest.raises(
+        InputError, match=r"flows\.web\.workload\.tls: `1`: expected 0: the handshake"
+    ):
+        aqmlab.run(scenario)
+    aqmlab.run(scenario, set={"flows.web.workload.tls": 0})
+
+
 def test_the_state_of_a_stack_is_sampled() -> None:
     series = aqmlab.run(SCENARIO, record="series").series
     for stack in ("noq", "quinn"):

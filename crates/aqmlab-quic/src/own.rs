@@ -135,6 +135,9 @@ impl EndpointParams for OwnParams {
     fn pair(&self, setup: &EndpointSetup) -> Option<[BoxedEnds; 2]> {
         Some(self.params.pairs(Some(&self.own), setup))
     }
+    fn has_tls(&self) -> bool {
+        true
+    }
     fn is_udp(&self) -> bool {
         true
     }

@@ -169,6 +169,10 @@ impl EndpointParams for QuicParams {
         self.datagrams.then(|| self.ends(None, setup))
     }
 
+    fn has_tls(&self) -> bool {
+        true
+    }
+
     fn is_udp(&self) -> bool {
         true
     }

@@ -92,6 +92,10 @@ pub trait EndpointParams: AnyComponent + CloneParams {
     fn is_udp(&self) -> bool {
         false
     }
+    /// True if its handshake contains that of TLS.
+    fn has_tls(&self) -> bool {
+        false
+    }
     /// Returns statements that a reader of the results needs.
     fn notes(&self) -> Vec<Note> {
         Vec::new()

@@ -412,6 +412,14 @@ pub(super) fn read_flow(
     if endpoint.downcast_ref::<TfrcParams>().is_some() {
         TfrcParams::check_group(workload.has_app().then(|| workload.name()), table)?;
     }
+    let mut settings = workload.entries().into_iter();
+    if endpoint.has_tls()
+        && let Some((_, tls)) =
+            settings.find(|(key, value)| *key == "tls" && value.to_string() != "0")
+    {
+        let allowed = format!("0: the handshake of `{}` contains that of TLS", endpoint.name());
+        return Err(Error::not_allowed(tls, allowed).at("tls").at("workload"));
+    }
     let start = params.start.or_else(|| Start::spread(begin, params.count));
     params.reroutes.sort_by_key(|change| change.at);
     let mut group = FlowGroup {
