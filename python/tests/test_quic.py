@@ -44,10 +44,11 @@ def test_tls_is_part_of_the_handshake() -> None:
     web = SCENARIO["flows"]["noq"] | {"workload": "page"}  # type: ignore[index]
     scenario = SCENARIO | {"flows": {"web": web}}
     with pytest.raises(
-        InputError, match=r"flows\.web\.workload\.tls: `1`: expected 0: the handshake"
+        InputError, match=r"flows\.web\.workload\.tls: `1`: expected 0: the transport's handshake"
     ):
-        aqmlab.run(scenario)
-    aqmlab.run(scenario, set={"flows.web.workload.tls": 0})
+        aqmlab.run(scenario, set={"flows.web.workload.tls": 1})
+    first = aqmlab.run(scenario, set={"flows.web.workload.tls": 0})
+    assert aqmlab.run(scenario).times.equals(first.times)
 
 
 def test_the_state_of_a_stack_is_sampled() -> None:

@@ -17,6 +17,7 @@ use crate::endpoints::tfrc::TfrcParams;
 use crate::impairment::{ChanceParams, DelayProcess, Loss, PropagationConfig};
 use crate::network::MAX_PACKET;
 use crate::rate::RateProcess;
+use crate::workload::WorkloadConfig;
 
 /// Limit of the number of links in a path: hops are counted in a byte, and an access link may
 /// follow.
@@ -368,6 +369,23 @@ fn check_name(name: &str) -> Result<()> {
     }
 }
 
+/// Returns a workload without round trips of TLS, which the transport's handshake has (RFC 9001).
+/// `given` is what the scenario says of it.
+fn without_tls(given: &Value, workload: WorkloadConfig) -> Result<WorkloadConfig> {
+    if let Value::Table(table) = given
+        && let Some(tls) = table.get("tls").filter(|tls| tls.to_string() != "0")
+    {
+        return Err(Error::not_allowed(tls, "0: the transport's handshake contains that of TLS"));
+    }
+    match workload.entries().iter().any(|(key, _)| *key == "tls") {
+        true => workload.updated_with(
+            &Value::Table([("tls".to_string(), 0u64.to_value())].into_iter().collect()),
+            &(),
+        ),
+        false => Ok(workload),
+    }
+}
+
 /// Reads a group of flows that begins at `begin` unless it has a `start`.
 pub(super) fn read_flow(
     name: &str,
@@ -393,7 +411,7 @@ pub(super) fn read_flow(
         let allowed = "at least 1b: a flow without packets measures nothing";
         return Err(Error::not_allowed("0b", allowed).at("size"));
     }
-    let workload = params.workload.read_with(&()).map_err(|error| error.at("workload"))?;
+    let mut workload = params.workload.read_with(&()).map_err(|error| error.at("workload"))?;
     if params.size.is_some() && workload.has_app() {
         let problem =
             format!("`{}` has sizes of its own, if any: this is for bulk flows", workload.name());
@@ -412,13 +430,9 @@ pub(super) fn read_flow(
     if endpoint.downcast_ref::<TfrcParams>().is_some() {
         TfrcParams::check_group(workload.has_app().then(|| workload.name()), table)?;
     }
-    let mut settings = workload.entries().into_iter();
-    if endpoint.has_tls()
-        && let Some((_, tls)) =
-            settings.find(|(key, value)| *key == "tls" && value.to_string() != "0")
-    {
-        let allowed = format!("0: the handshake of `{}` contains that of TLS", endpoint.name());
-        return Err(Error::not_allowed(tls, allowed).at("tls").at("workload"));
+    if endpoint.has_tls() {
+        workload = without_tls(&params.workload.to_value(), workload)
+            .map_err(|error| error.at("tls").at("workload"))?;
     }
     let start = params.start.or_else(|| Start::spread(begin, params.count));
     params.reroutes.sort_by_key(|change| change.at);

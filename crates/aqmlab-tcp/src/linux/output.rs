@@ -13,6 +13,10 @@ use crate::segment::DataSegment;
 /// Segments that are not paced.
 const UNPACED: u64 = 10;
 
+/// Segments that are handed over at once: more than any window. A control whose window has no bound
+/// would fill the memory.
+const MOST_AT_ONCE: usize = 1 << 20;
+
 /// Amount of data sent at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
@@ -51,7 +55,7 @@ impl LinuxSender {
         let mut limited = false;
         let most = if self.sysctl.offload { self.segments_at_once() } else { 1 };
         while self.state.nxt < self.state.written {
-            if self.is_paced() {
+            if self.is_paced() || self.outbox.len() > MOST_AT_ONCE {
                 break;
             }
             let (in_flight, cwnd) = (self.state.in_flight(), self.state.cwnd);
