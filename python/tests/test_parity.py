@@ -104,7 +104,7 @@ def test_bulk_flows_fill_the_link_in_both(aqmlab: Aqmlab, tmp_path: Path) -> Non
     assert len(flows) == 4
     assert all(row["segments_sent"] > 100 and row["goodput_bps"] > 0 for row in flows)
     assert sum(row["retransmissions"] for row in flows) > 0
-    # What happens to a flow's packets on the way is not known, and so no number.
+    # Losses of a flow's packets are unknown, not 0.
     unknown = ("arrived", "dropped", "lost", "fast_retransmits", "undone")
     assert {row[key] for row in flows for key in unknown} == {None}
     for by, stack in (("simulator", "linux-6.12"), ("emulator", "kernel")):

@@ -370,7 +370,7 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 /// Returns a workload without round trips of TLS, which the transport's handshake has (RFC 9001).
-/// `given` is what the scenario says of it.
+/// `given` is its value in the scenario.
 fn without_tls(given: &Value, workload: WorkloadConfig) -> Result<WorkloadConfig> {
     if let Value::Table(table) = given
         && let Some(tls) = table.get("tls").filter(|tls| tls.to_string() != "0")
