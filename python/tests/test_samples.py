@@ -146,3 +146,12 @@ def test_a_table_says_what_agrees_means() -> None:
         assert table.criteria == [criterion]
         assert words.lower() in "\n".join(_table(table)).lower()
         assert words.lower() in paper_table(table).caption.lower()
+
+
+def test_a_table_says_why_cells_have_no_interval() -> None:
+    equal = Cell.mean("a", "b", 1.0, np.full(20, 1.0))
+    few = Cell.mean("a", "c", 1.0, np.array([1.0, 1.1]))
+    usual = Cell.mean("a", "d", 1.0, np.linspace(0.9, 1.1, 20))
+    assert (equal.verdict, few.verdict, usual.verdict) == ("not decided", "not decided", "agrees")
+    table = CellTable("t", "delay", "s", (equal, few, usual), method="none")
+    assert table.caption.endswith("No interval: all 20 runs gave the same value (1 cell).")

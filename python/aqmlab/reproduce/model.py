@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
 from aqmlab import stats
 from aqmlab.metrics.samples import Floats
+from aqmlab.numbers import count
 from aqmlab.reproduce.verdicts import UNPUBLISHED, Criterion, agreement
 from aqmlab.stats import POSITIVE, Bounds, Interval
 
@@ -32,6 +34,8 @@ class Cell:
     """One of `aqmlab.reproduce.verdicts.VERDICTS`."""
     criterion: Criterion = SAME
     """What `agrees` means."""
+    why: str = ""
+    """Why there is no interval, although the replications are enough for one."""
 
     @staticmethod
     def judged(
@@ -42,12 +46,13 @@ class Cell:
         interval: Interval | None,
         criterion: Criterion = SAME,
         verdict: str = "",
+        why: str = "",
     ) -> Cell:
         """A cell with the verdict that its study found, else that of the criterion."""
         low = interval.low if interval else None
         high = interval.high if interval and isfinite(interval.high) else None
         word = verdict or criterion.verdict(published, interval)
-        return Cell(row, column, published, measured, low, high, word, criterion)
+        return Cell(row, column, published, measured, low, high, word, criterion, why)
 
     @staticmethod
     def mean(
@@ -63,10 +68,11 @@ class Cell:
         """A cell with the mean of values, one a replication. It has the verdict that its study
         found, or follows from the band in which the study expects the mean; otherwise the criterion
         decides."""
-        mean, within = float(values.mean()), stats.interval(values, bounds=bounds)
+        mean, found = float(values.mean()), stats.estimate(values, bounds=bounds)
         if band is not None:
-            verdict = agreement(within, *band)
-        return Cell.judged(row, column, published, mean, within, criterion, verdict)
+            verdict = agreement(found.interval, *band)
+        why = found.why if found.count >= stats.FEWEST else ""
+        return Cell.judged(row, column, published, mean, found.interval, criterion, verdict, why)
 
     @property
     def difference(self) -> float | None:
@@ -120,9 +126,15 @@ class CellTable:
 
     @property
     def caption(self) -> str:
-        """The margin of the cells, and how the intervals were made."""
+        """The margin of the cells, how the intervals were made, and why cells have none."""
         rules = "; ".join(each.told(self.unit) for each in self.criteria)
-        told = (f"{rules[:1].upper()}{rules[1:]}.", f"Intervals: {self.method}.")
+        counts = Counter(each.why for each in self.cells if each.why)
+        why = "; ".join(f"{text} ({count(many, 'cell')})" for text, many in counts.items())
+        told = (
+            f"{rules[:1].upper()}{rules[1:]}.",
+            f"Intervals: {self.method}.",
+            f"No interval: {why}." if why else "",
+        )
         return " ".join(text for text in told if len(text) > len("Intervals: ."))
 
     def to_json(self) -> dict[str, Any]:
