@@ -186,10 +186,10 @@ def test_a_victim_alone_loses_packets_in_the_measured_time() -> None:
 
 
 def test_notes_on_runs_that_are_too_short_are_told() -> None:
-    result = evaluate("cubic", only=["high-delay"], replications=1)
+    result = evaluate("cubic", only=["existing"], replications=1)
     (question,) = result.to_json()["questions"]
     (note,) = (each for each in question["notes"] if each["id"] == "run-too-short")
-    assert "10 Mbit/s, 600 ms, 1 BDP, reno" in note["cases"]
+    assert "solo | reno, 5 Mbit/s, 100 ms, 4 BDP" in note["cases"]
     assert note["text"] in result.document().to_markdown()
 
 

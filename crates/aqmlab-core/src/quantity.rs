@@ -98,8 +98,10 @@ impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bps = self.0;
         for (unit, name) in [(1_000_000_000, "gbit"), (1_000_000, "mbit"), (1_000, "kbit")] {
-            if bps >= unit {
-                return write!(f, "{}{name}", bps as f64 / unit as f64);
+            let value = bps as f64 / unit as f64;
+            // Petabits a second have more digits than a number that is read.
+            if bps >= unit && math::round(value * unit as f64) as u64 == bps {
+                return write!(f, "{value}{name}");
             }
         }
         write!(f, "{bps}bit")
@@ -140,6 +142,14 @@ mod tests {
         let rate = Rate::from_bps(2_000_000);
         assert_eq!(rate.transmission_time(Bytes::new(1500)), Span::from_millis(6));
         assert_eq!(rate.bytes_in(Span::from_millis(60)), Bytes::new(15_000));
+    }
+
+    #[test]
+    fn the_text_of_a_rate_has_all_digits() {
+        let text = |bps| Rate::from_bps(bps).to_string();
+        assert_eq!(text(12_500_000), "12.5mbit");
+        assert_eq!(text(399_900_000_001), "399.900000001gbit");
+        assert_eq!(text(8_409_851_653_338_811), "8409851653.338811mbit");
     }
 
     #[test]

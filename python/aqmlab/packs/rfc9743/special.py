@@ -212,8 +212,7 @@ CRITERIA: tuple[Question, ...] = (
         },
         (
             CaseMeasure("still sent", "Mbit/s", LESS,
-                    lambda at: at.total("traffic", "sent_bytes", group="own") * 8 / 30.0 / 1e6,
-                    0.1),
+                    lambda at: at.metric("throughput", "own") / 1e6, 0.1),
         ),
     ),
     criterion(
