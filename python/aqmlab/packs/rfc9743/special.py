@@ -129,8 +129,7 @@ def _delivered(at: CaseResults) -> Floats:
     new, arrived = (
         at.total("traffic", each, group="own") for each in ("delivered_bytes", "arrived")
     )
-    carried = np.fmax(new / arrived, SEGMENT)
-    return at.total("flows", "goodput_bps", group="own") * at.lasted / 8 / carried
+    return new / np.fmax(new / arrived, SEGMENT)
 
 
 CRITERIA: tuple[Question, ...] = (

@@ -61,7 +61,8 @@ pub(super) fn hole_left_open<'a>(
     })
 }
 
-/// Linux negotiates ECN for these controls on every host (`TCP_CONG_NEEDS_ECN`), and L4S queues classify by ECT(1) (RFC 9331, section 4.1).
+/// Linux negotiates ECN for these controls on every host (`TCP_CONG_NEEDS_ECN`), and L4S queues
+/// classify by ECT(1) (RFC 9331, section 4.1).
 pub(super) fn no_marks<'a>(
     mut flows: impl Iterator<Item = &'a Tcp>,
     group: &FlowGroup,
