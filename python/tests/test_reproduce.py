@@ -24,6 +24,7 @@ from aqmlab.metrics.samples import Floats, quantile
 from aqmlab.report.document import Tiles
 from aqmlab.reproduce import Reproduction, catalogue, names, reproduce
 from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.model import Cell
 from aqmlab.reproduce.page import base_rate
 from aqmlab.reproduce.published import Published, known_metrics
 from aqmlab.reproduce.summary import Summary
@@ -270,11 +271,11 @@ def test_intervals_of_tables_stay_within_what_there_can_be() -> None:
         ("utilisation", {}),
     ]
     for name, keys in cases:
-        mean, within = known[name][0](point, {}, scale=100.0, **keys)
-        assert mean == pytest.approx(95.8)
-        assert within is not None and within.low < 92 and within.high == 100.0
-    within = known["link"][0](point, {}, column="backlog")[1]
-    assert within is not None and within.low == 0.0 < within.high
+        cell = Cell.of("", "", None, known[name][0](point, {}, scale=100.0, **keys))
+        assert cell.measured == pytest.approx(95.8)
+        assert cell.low is not None and cell.low < 92 and cell.high == 100.0
+    cell = Cell.of("", "", None, known["link"][0](point, {}, column="backlog"))
+    assert cell.low == 0.0 and cell.high is not None and cell.high > 0.0
 
 
 def test_without_studies_it_says_how_to_get_them(

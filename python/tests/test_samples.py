@@ -149,9 +149,17 @@ def test_a_table_says_what_agrees_means() -> None:
 
 
 def test_a_table_says_why_cells_have_no_interval() -> None:
-    equal = Cell.mean("a", "b", 1.0, np.full(20, 1.0))
-    few = Cell.mean("a", "c", 1.0, np.array([1.0, 1.1]))
-    usual = Cell.mean("a", "d", 1.0, np.linspace(0.9, 1.1, 20))
-    assert (equal.verdict, few.verdict, usual.verdict) == ("not decided", "not decided", "agrees")
-    table = CellTable("t", "delay", "s", (equal, few, usual), method="none")
-    assert table.caption.endswith("No interval: all 20 runs gave the same value (1 cell).")
+    cells = {
+        "agrees": Cell.mean("a", "b", 1.0, np.full(20, 1.0)),
+        "differs": Cell.mean("a", "c", 1.0, np.full(20, 1.2)),
+        "not decided": Cell.mean("a", "d", 1.0, np.array([1.0, 1.1])),
+        "not decided ": Cell.mean("a", "e", 1.0, np.array([1.0] * 12 + [*np.linspace(0.9, 1, 8)])),
+        "agrees ": Cell.mean("a", "f", 1.0, np.linspace(0.9, 1.1, 20)),
+    }
+    assert [each.verdict for each in cells.values()] == [word.strip() for word in cells]
+    table = CellTable("t", "delay", "s", tuple(cells.values()), method="none")
+    same = "all 20 runs gave the same value (2 cells)"
+    some = "13 of 20 runs gave the same value: the others decide the mean (1 cell)"
+    assert table.caption.endswith(f"No interval: {same}; {some}.")
+    assert Cell.mean("a", "b", 9.0, np.full(5, 1.0), band=(0.9, 1.1)).verdict == "agrees"
+    assert Cell.mean("a", "b", 1.0, np.full(4, 1.0)).verdict == "not decided"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 from aqmlab import stats
 from aqmlab.metrics.samples import Floats
@@ -15,6 +15,18 @@ from aqmlab.stats import POSITIVE, Bounds, Interval
 
 SAME = Criterion()
 """Within 10 %."""
+
+
+Value = tuple[float, Interval | None]
+"""A quantity of all replications together."""
+
+
+class Replicates(NamedTuple):
+    """A quantity with one value a replication."""
+
+    values: Floats
+    bounds: Bounds = POSITIVE
+    """The least and the largest value that it can have."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +47,8 @@ class Cell:
     criterion: Criterion = SAME
     """What `agrees` means."""
     why: str = ""
-    """Why there is no interval, although the replications are enough for one."""
+    """Why there is no interval, although the replications are enough for one. A value that all of
+    them have is judged as it is, as in statements; otherwise the verdict is `not decided`."""
 
     @staticmethod
     def judged(
@@ -69,10 +82,25 @@ class Cell:
         found, or follows from the band in which the study expects the mean; otherwise the criterion
         decides."""
         mean, found = float(values.mean()), stats.estimate(values, bounds=bounds)
-        if band is not None:
-            verdict = agreement(found.interval, *band)
         why = found.why if found.count >= stats.FEWEST else ""
+        judged = Interval(mean, mean) if why and stats.is_constant(values) else found.interval
+        if band is not None:
+            verdict = agreement(judged, *band)
+        verdict = verdict or criterion.verdict(published, judged)
         return Cell.judged(row, column, published, mean, found.interval, criterion, verdict, why)
+
+    @staticmethod
+    def of(
+        row: str,
+        column: str,
+        published: float | None,
+        found: Value | Replicates,
+        criterion: Criterion = SAME,
+    ) -> Cell:
+        """A cell with what the metric of a table found."""
+        if isinstance(found, Replicates):
+            return Cell.mean(row, column, published, found.values, criterion, found.bounds)
+        return Cell.judged(row, column, published, *found, criterion)
 
     @property
     def difference(self) -> float | None:

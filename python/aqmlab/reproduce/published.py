@@ -19,19 +19,11 @@ from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.additions import Addition, parse, with_additions
 from aqmlab.reproduce.catalogue import place, places
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cell, CellTable
+from aqmlab.reproduce.model import Cell, CellTable, Replicates, Value
 from aqmlab.reproduce.schema import GivenTable, Paper, all_labels, check, labels_of
 from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.scenario.settings import parse_selection, parse_toml, read_text
-from aqmlab.stats import (
-    MEAN_METHOD,
-    POOLED_METHOD,
-    POSITIVE,
-    SHARE,
-    Bounds,
-    Interval,
-    interval,
-)
+from aqmlab.stats import MEAN_METHOD, POOLED_METHOD, POSITIVE, SHARE, Bounds
 from aqmlab.study import Study
 from aqmlab.study.sweep import axis_name, check_labels
 
@@ -39,15 +31,14 @@ __all__ = ["MAIN", "METRICS", "Published", "names"]
 
 MAIN = "study"
 """The part of a reproduction that is in `study.toml`."""
-Measured = tuple[float, Interval | None]
 
 
-def _delay_quantile(measured: Measurements, labels: dict[str, str], share: float) -> Measured:
+def _delay_quantile(measured: Measurements, labels: dict[str, str], share: float) -> Value:
     value = measured.delay_quantile(share, **labels)
     return value, measured.delay_quantile_interval(share, **labels)
 
 
-def _delay_maximum(measured: Measurements, labels: dict[str, str], of: int = 0) -> Measured:
+def _delay_maximum(measured: Measurements, labels: dict[str, str], of: int = 0) -> Value:
     """The largest of so many replications (all, if it is 0)."""
     within = measured.largest_interval(of, **labels) if of else None
     return measured.largest(of, **labels), within
@@ -55,10 +46,10 @@ def _delay_maximum(measured: Measurements, labels: dict[str, str], of: int = 0) 
 
 def _link_mean(
     measured: Measurements, labels: dict[str, str], column: str, scale: float = 1.0
-) -> Measured:
-    """The mean over the replications of a column of `links`."""
+) -> Replicates:
+    """A column of `links`."""
     bounds = SHARE if column == "utilisation" else POSITIVE
-    return _mean(measured.count(column, **labels), scale, bounds)
+    return _scaled(measured.count(column, **labels), scale, bounds)
 
 
 def _time_mean(
@@ -68,22 +59,22 @@ def _time_mean(
     quantity: str,
     column: str = "mean_s",
     scale: float = 1.0,
-) -> Measured:
-    """The mean over the replications of a column of `times`."""
-    return _mean(measured.times(group, quantity, column, **labels), scale, POSITIVE)
+) -> Replicates:
+    """A column of `times`."""
+    return _scaled(measured.times(group, quantity, column, **labels), scale, POSITIVE)
 
 
-def _mean(values: Floats, scale: float, bounds: Bounds) -> Measured:
+def _scaled(values: Floats, scale: float, bounds: Bounds) -> Replicates:
     low, high = bounds
-    values = scale * values
-    return float(values.mean()), interval(values, bounds=(scale * low, scale * high))
+    return Replicates(scale * values, (scale * low, scale * high))
 
 
 LARGEST_METHOD = (
     "a lower end only, above which 97.5 % of the largest of so many further runs lie (order "
     "statistics); an upper end would need 39 times as many runs"
 )
-METRICS: dict[str, tuple[Callable[..., Measured], str]] = {
+Measure = Callable[..., Value | Replicates]
+METRICS: dict[str, tuple[Measure, str]] = {
     "delay_quantile": (_delay_quantile, POOLED_METHOD),
     "delay_maximum": (_delay_maximum, LARGEST_METHOD),
     "link": (_link_mean, MEAN_METHOD),
@@ -295,7 +286,7 @@ class Published:
         self,
         given: GivenTable,
         measured: Measurements,
-        measure: Callable[[dict[str, str]], Measured],
+        measure: Measure,
     ) -> Iterator[Cell]:
         columns = labels_of(self.parts[given.part])[given.columns]
         step = self.form.step if given.step is None else given.step
@@ -306,11 +297,10 @@ class Published:
                 labels = {**given.where, given.rows: row.row, given.columns: column}
                 if not measured.has(**labels):
                     continue
-                value, within = measure(labels)
-                yield Cell.judged(row.row, column, reference, value, within, criterion)
+                yield Cell.of(row.row, column, reference, measure(labels), criterion)
 
 
-def known_metrics(hooks: ModuleType | None) -> dict[str, tuple[Callable[..., Measured], str]]:
+def known_metrics(hooks: ModuleType | None) -> dict[str, tuple[Measure, str]]:
     """What a table may name: those above, the study's own, and every metric of the registry."""
     found = {
         name: (_registered(metric, name), MEAN_METHOD)
@@ -322,14 +312,14 @@ def known_metrics(hooks: ModuleType | None) -> dict[str, tuple[Callable[..., Mea
     return {**found, **METRICS, **(own if isinstance(own, Mapping) else {})}
 
 
-def _registered(metric: Metric, name: str) -> Callable[..., Measured]:
-    """A metric of the registry: its mean over the replications at a point."""
+def _registered(metric: Metric, name: str) -> Measure:
+    """A metric of the registry at a point."""
 
     def measure(
         measured: Measurements, labels: dict[str, str], subject: str = "", scale: float = 1.0
-    ) -> Measured:
+    ) -> Replicates:
         values = measured.metric(name, subject or measured.link, **labels)
-        return _mean(values, scale, metric.bounds)
+        return _scaled(values, scale, metric.bounds)
 
     return measure
 

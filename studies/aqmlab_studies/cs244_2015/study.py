@@ -14,9 +14,9 @@ from aqmlab.metrics.samples import quartiles
 from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce import published
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, CellTable
+from aqmlab.reproduce.model import Cause, Cell, CellTable, Replicates
 from aqmlab.reproduce.verdicts import Criterion
-from aqmlab.stats import MEAN_METHOD, SHARE, Interval, interval
+from aqmlab.stats import MEAN_METHOD, SHARE
 from aqmlab_studies.cs244_2015 import packets
 from aqmlab_studies.cs244_2015.claims import claims, own
 from aqmlab_studies.cs244_2015.curves import (
@@ -38,9 +38,8 @@ from aqmlab_studies.shared import mean_table
 __all__ = ["METRICS", "causes", "claims", "figures", "shortened", "tables"]
 
 
-def _share(measured: Measurements, labels: dict[str, str]) -> tuple[float, Interval | None]:
-    values = shares(measured, **labels)
-    return float(values.mean()), interval(values, bounds=SHARE)
+def _share(measured: Measurements, labels: dict[str, str]) -> Replicates:
+    return Replicates(shares(measured, **labels), SHARE)
 
 
 METRICS = {"share": (_share, MEAN_METHOD)}
@@ -100,10 +99,10 @@ def _beside(measured: Measurements, theirs: list[dict[str, Any]], suffix: str) -
         columns["share"].append(cell)
         for share in (0.5, 0.95):
             columns["delay"].append(
-                Cell.judged(
+                Cell.of(
                     f"{row}, {100 * share:g} %", labels["queue"],
                     point[f"delay_p{100 * share:g}_ms"] / 1e3,
-                    *quantile(measured, labels, share), Criterion(1e-3),
+                    quantile(measured, labels, share), Criterion(1e-3),
                 )
             )  # fmt: skip
     where = " on the recorded LTE trace" if suffix else ""

@@ -43,7 +43,7 @@ def tables(measured: Measurements) -> Iterator[CellTable]:
                     theirs = ns2.value(kind, **labels)
                     if theirs is not None and measured.has(**labels):
                         ours = function(measured, labels, **keys)
-                        cells.append(Cell.judged(queue, flows, theirs, *ours, Criterion(STEP)))
+                        cells.append(Cell.of(queue, flows, theirs, ours, Criterion(STEP)))
             yield CellTable(
                 f"ns2-{kind}{suffix}", f"{name}{about}, beside ns-2", "s", tuple(cells),
                 reference="ns-2", method=method, notes=notes,
