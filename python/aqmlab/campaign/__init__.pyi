@@ -21,4 +21,5 @@ from .rule import at_least as at_least
 from .rule import at_most as at_most
 from .rule import below as below
 from .rule import made as made
+from .rule import mean_interval as mean_interval
 from .rule import within as within

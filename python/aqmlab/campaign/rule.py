@@ -136,6 +136,12 @@ def reaches(drawn: Floats, replications: int, *many: int) -> list[tuple[Floats, 
     return [(error * below, error * above) for _, _, below, above in found]
 
 
+def mean_interval(values: Floats) -> Interval:
+    """The interval that the mean of values, one a replication, has in a statement."""
+    mean, error, below, above = (each.item() for each in t_intervals(values[None], 1 - LEVEL))
+    return Interval(mean - error * below, mean + error * above, LEVEL)
+
+
 def _student(replications: int, many: int) -> float:
     """Half length of the interval of one of `many` numbers without skewness, in standard errors."""
     return float(special.stdtrit(replications - 1, 1 - (1 - LEVEL) / 2 / many))

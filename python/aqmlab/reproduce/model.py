@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from aqmlab import stats
+from aqmlab.campaign import mean_interval
 from aqmlab.metrics.samples import Floats
 from aqmlab.numbers import count
 from aqmlab.reproduce.verdicts import UNPUBLISHED, Criterion, agreement
@@ -47,8 +48,8 @@ class Cell:
     criterion: Criterion = SAME
     """What `agrees` means."""
     why: str = ""
-    """Why there is no interval, although the replications are enough for one. A value that all of
-    them have is judged as it is, as in statements; otherwise the verdict is `not decided`."""
+    """Why there is no interval, although the replications are enough for one. Then the verdict is
+    by the interval that statements have, of the spread that the replications show."""
 
     @staticmethod
     def judged(
@@ -83,7 +84,7 @@ class Cell:
         decides."""
         mean, found = float(values.mean()), stats.estimate(values, bounds=bounds)
         why = found.why if found.count >= stats.FEWEST else ""
-        judged = Interval(mean, mean) if why and stats.is_constant(values) else found.interval
+        judged = mean_interval(values) if why else found.interval
         if band is not None:
             verdict = agreement(judged, *band)
         verdict = verdict or criterion.verdict(published, judged)

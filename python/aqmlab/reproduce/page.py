@@ -164,7 +164,7 @@ def _open(words: Sequence[str]) -> str:
 def _legend(reference: str) -> Iterator[Block]:
     yield Text(
         f"In each cell: **measured**, then {reference}; below, the 95 % interval of the measured "
-        "value.",
+        "value. Where none keeps that level, the verdict is by the 99 % interval of statements.",
         "soft",
     )
     words = (AGREES, UNDECIDED, DIFFERS)

@@ -11,10 +11,9 @@ __all__ = ["AGREES", "DIFFERS", "UNDECIDED", "UNPUBLISHED", "VERDICTS", "Criteri
 
 AGREES, DIFFERS, UNPUBLISHED = "agrees", "differs", "unpublished"
 VERDICTS = {
-    AGREES: "all of the 95 % interval, or the value that all replications have, lies within the "
-    "margin, which stands below the table",
-    DIFFERS: "all of it lies outside; the report says why",
-    UNDECIDED: "the interval reaches across an end of the margin, or there is no interval",
+    AGREES: "all of the interval lies within the margin, which stands below the table",
+    DIFFERS: "all of it lies outside of it; the report says why",
+    UNDECIDED: "it reaches across an end of the margin, or the replications are too few for one",
     UNPUBLISHED: "the reference has no such number",
 }
 """The verdicts on a cell of a table, and what they mean."""
