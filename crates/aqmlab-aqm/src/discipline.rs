@@ -338,7 +338,8 @@ impl Context<'_> {
 #[non_exhaustive]
 #[repr(C)]
 pub struct LinkEnv {
-    /// The rate of the link behind the queue (of its start, if it changes).
+    /// The rate of the link behind the queue (of its start, if it changes), or that of a slower
+    /// shaper.
     pub rate: Rate,
     /// The longest round-trip time, without queues, of the flows over it.
     pub base_rtt: Span,
@@ -369,6 +370,11 @@ pub trait Discipline: AnyComponent + CloneParams {
     /// Returns true if the discipline can signal congestion, false if it only drops when full.
     fn gives_signals(&self) -> bool {
         true
+    }
+
+    /// Returns the rate that the discipline itself shapes to, if any.
+    fn shapes_to(&self) -> Option<Rate> {
+        None
     }
 
     /// Returns the name and the duration of the slowest adaptation of the discipline; a run must

@@ -33,3 +33,13 @@ pub struct LinkConfig {
     /// Thresholds of the backlog whose excursions are measured.
     pub thresholds: Vec<Bytes>,
 }
+
+impl LinkConfig {
+    /// Returns the rate at which the link serves its queue: its own or, if that is lower, the one
+    /// that the shaper or the discipline itself shapes to.
+    pub fn service_rate(&self) -> Rate {
+        let shaper = self.shaper.as_ref().map(|shaper| shaper.rate);
+        let shaped = shaper.into_iter().chain(self.queue.shapes_to());
+        shaped.fold(self.rate, Rate::min)
+    }
+}

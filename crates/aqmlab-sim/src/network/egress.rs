@@ -26,7 +26,7 @@
 
 use std::collections::VecDeque;
 
-use aqmlab_aqm::{Backlog, LinkEnv};
+use aqmlab_aqm::Backlog;
 use aqmlab_core::framing::CLASS_WORDS;
 use aqmlab_core::time::NANOS_PER_SEC;
 use aqmlab_core::words::{Dialect, Effect, Form, Word};
@@ -254,7 +254,7 @@ pub(crate) struct Egress {
 
 impl Egress {
     /// Creates the egress; `None` if the link has neither.
-    pub fn new(link: &LinkConfig, env: &LinkEnv) -> Option<Self> {
+    pub fn new(link: &LinkConfig, base_rtt: Span) -> Option<Self> {
         if link.shaper.is_none() && link.driver.is_none() {
             return None;
         }
@@ -262,7 +262,7 @@ impl Egress {
         let driver = link.driver.clone().unwrap_or_else(transparent);
         Some(Egress {
             shaper: link.shaper.as_ref().map(Shaper::new),
-            limit: driver.limit.resolve(env.rate, env.base_rtt),
+            limit: driver.limit.resolve(link.rate, base_rtt),
             dynamic: driver.bql.then(DynamicLimit::default),
             interrupts: driver.interrupts,
             fifo: VecDeque::new(),

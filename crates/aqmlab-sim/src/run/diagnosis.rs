@@ -65,7 +65,8 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
     add(About::Run, run.unfinished().into_iter().collect());
     for (index, (link, config)) in simulation.network.links().zip(&run.scenario.links).enumerate() {
         let (counts, way) = link.measured(simulation.now);
-        let site = Site { link, config, counts, lost: way.lost, end: simulation.now };
+        let (lost, busy) = (way.lost, run.busy(index));
+        let site = Site { link, config, counts, lost, busy, end: simulation.now };
         let mut notes = site.at_any_link();
         notes.extend(run.phase_effects(index as u32, &site));
         if index == run.scenario.bottleneck {
@@ -111,6 +112,8 @@ struct Site<'a> {
     config: &'a LinkConfig,
     counts: Counts,
     lost: u64,
+    /// See [`Examined::busy`].
+    busy: f64,
     end: Time,
 }
 
@@ -153,7 +156,7 @@ impl Site<'_> {
     }
 
     fn no_load(&self) -> Option<Note> {
-        let busy = self.link.utilisation(self.end);
+        let busy = self.busy;
         let is_idle = self.counts.arrived > 0 && busy < IDLE && self.by_queue() == 0;
         is_idle.then(|| Note {
             id: "no-load",
@@ -292,6 +295,19 @@ struct Examined<'a> {
 }
 
 impl Examined<'_> {
+    /// Returns the used share of what a link could send: of the rate that shapers leave it, and
+    /// together with the other links of its medium.
+    fn busy(&self, index: usize) -> f64 {
+        let config = &self.scenario.links[index];
+        let is_beside = |(other, of): &(usize, &LinkConfig)| {
+            *other == index || of.medium.is_some() && of.medium == config.medium
+        };
+        let beside = self.scenario.links.iter().enumerate().filter(is_beside);
+        let links = &self.simulation.network;
+        let used: f64 = beside.map(|(n, _)| links.link(n).utilisation(self.simulation.now)).sum();
+        used * config.rate.as_bps() as f64 / config.service_rate().as_bps() as f64
+    }
+
     /// Connections that failed: the first reason, and how to repeat the run.
     fn failed<'a>(&self, flows: impl Iterator<Item = &'a Flow> + Clone) -> Option<Note> {
         let reason = flows.clone().find_map(Flow::failure)?;
@@ -423,24 +439,24 @@ impl Examined<'_> {
     fn bottleneck_elsewhere(&self, site: &Site) -> Option<Note> {
         let waited = |link: &QueuedLink| link.probe.sojourn.mean();
         let here = waited(site.link);
-        let links = self.simulation.network.links();
-        let longest = links
-            .filter(|link| waited(link) > 0.0)
-            .max_by(|a, b| waited(a).total_cmp(&waited(b)))?;
-        let busy = |link: &QueuedLink| link.utilisation(self.simulation.now);
+        let links = self.simulation.network.links().enumerate();
+        let (index, longest) = links
+            .filter(|(_, link)| waited(link) > 0.0)
+            .max_by(|(_, a), (_, b)| waited(a).total_cmp(&waited(b)))?;
+        let busy = self.busy(index);
         let is_elsewhere = longest.name != site.link.name
             && (here.is_nan() || waited(longest) > 2.0 * here)
-            && busy(longest) > busy(site.link);
-        let of = |link: &QueuedLink| {
+            && busy > site.busy;
+        let of = |link: &QueuedLink, busy| {
             let mean = Span::from_secs_f64(waited(link));
-            format!("{} ({} on average, {} busy)", link.name, rounded(mean), percent(busy(link)))
+            format!("{} ({} on average, {} busy)", link.name, rounded(mean), percent(busy))
         };
         is_elsewhere.then(|| Note {
             id: "bottleneck-elsewhere",
             text: format!(
                 "the queue was at {}, not at {}: the discipline there had little effect.",
-                of(longest),
-                of(site.link)
+                of(longest, busy),
+                of(site.link, site.busy)
             ),
         })
     }
@@ -486,7 +502,7 @@ impl Examined<'_> {
         let (narrow, rate) = group
             .path
             .iter()
-            .map(|link| (*link, self.scenario.links[*link as usize].rate))
+            .map(|link| (*link, self.scenario.links[*link as usize].service_rate()))
             .min_by_key(|(_, rate)| *rate)?;
         let shared = self.scenario.flows.iter().filter(|g| g.path.contains(&narrow));
         let flows: u64 = shared.filter(|g| g.is_endless_bulk()).map(|g| g.params.count).sum();
@@ -521,9 +537,8 @@ impl Examined<'_> {
     }
 
     fn short_for_the_discipline(&self, site: &Site) -> Option<Note> {
-        let env =
-            LinkEnv::new(site.config.rate, self.scenario.base_rtt_over(self.scenario.bottleneck))
-                .with_sizes(MTU, HEADER);
+        let base_rtt = self.scenario.base_rtt_over(self.scenario.bottleneck);
+        let env = LinkEnv::new(site.config.service_rate(), base_rtt).with_sizes(MTU, HEADER);
         let (what, span) = site.config.queue.slowest(&env)?;
         let lasted = site.end - Time::ZERO;
         (lasted < span * CYCLES).then(|| Note {

@@ -146,7 +146,7 @@ impl LinkKey {
                 link.propagation.set_loss(config.way.loss.clone(), around.end, stream);
             }),
             LinkKey::Queue => {
-                let (rate, mtu) = (config.rate, around.mtu);
+                let (rate, mtu) = (config.service_rate(), around.mtu);
                 let env = LinkEnv::new(rate, to.base_rtt).with_sizes(mtu, HEADER);
                 match to.transition {
                     Transition::Replace => {

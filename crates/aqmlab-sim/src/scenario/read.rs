@@ -64,8 +64,7 @@ impl Scenario {
 }
 
 /// Returns the index of the bottleneck: as given, or the slowest link on the `path` of any flows.
-/// (A return path may be slower, but carries only acknowledgements.) The rate of a link with a
-/// shaper is that of the slower of the two.
+/// (A return path may be slower, but carries only acknowledgements.)
 fn read_bottleneck(table: &Table, run: &RunParams, links: &[LinkConfig]) -> Result<usize> {
     if let Some(name) = &run.bottleneck {
         let index = link_index(links, name);
@@ -81,8 +80,7 @@ fn read_bottleneck(table: &Table, run: &RunParams, links: &[LinkConfig]) -> Resu
     let (on_paths, others): (Vec<_>, Vec<_>) =
         links.iter().enumerate().partition(|(_, link)| carries_data(link));
     let candidates = if on_paths.is_empty() { others } else { on_paths };
-    let shaped = |link: &LinkConfig| link.shaper.as_ref().map_or(link.rate, |it| it.rate);
-    let slowest = candidates.into_iter().min_by_key(|(_, link)| link.rate.min(shaped(link)));
+    let slowest = candidates.into_iter().min_by_key(|(_, link)| link.service_rate());
     Ok(slowest.expect("there is a link").0)
 }
 

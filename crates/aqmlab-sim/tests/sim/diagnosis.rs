@@ -41,6 +41,28 @@ fn a_run_that_means_what_it_seems_says_nothing() {
     assert_eq!(findings(&fifo), [], "drop-tail is not meant to act");
 }
 
+/// A shaper or another link of the medium leaves the link idle, and packets wait.
+#[test]
+fn a_link_that_may_not_send_is_not_idle() {
+    let shaped: [&Settings; 2] = [
+        &[("links.down.shaper.rate", "10mbit")],
+        &[("queue", "cake"), ("queue.bandwidth", "10mbit")],
+    ];
+    for settings in shaped {
+        let settings = [&[("links.down.rate", "1gbit")], settings].concat();
+        assert_eq!(findings(&settings), [], "{settings:?}");
+    }
+    let bloated = [("queue", "droptail"), ("queue.limit", "unlimited"), ("duration", "5s")];
+    let shaped = [("links.down.rate", "1gbit"), shaped[0][0]];
+    let beside = [
+        ("links.beside", "{ rate = '1mbit', delay = '1ms', shares = 'down' }"),
+        ("flows.beside", "{ path = 'beside', return_path = 'up' }"),
+    ];
+    for settings in [&shaped, &beside] {
+        assert_eq!(note("no-load", &[&bloated, &settings[..]].concat()), None, "{settings:?}");
+    }
+}
+
 #[test]
 fn a_group_that_never_starts_is_named() {
     let late =

@@ -48,6 +48,24 @@ fn a_shaper_sets_the_rate() {
     assert!((shaped.links[0].utilisation - 0.43).abs() < 0.02);
 }
 
+/// The rates and limits that disciplines derive from the link are those of the shaper.
+#[test]
+fn a_queue_behind_a_shaper_has_the_rate_of_the_shaper() {
+    for queue in [
+        "{ discipline = 'droptail', limit = '1bdp' }",
+        "{ discipline = 'docsis_pie' }",
+        "{ discipline = 'red' }",
+    ] {
+        let wait = |rate, more: &Settings| {
+            let line = [("links.down.rate", rate), ("links.down.queue", queue)];
+            result(&[&line, more].concat()).links[0].sojourn.mean
+        };
+        let slow = wait("5mbit", &[]);
+        let shaped = wait("1gbit", &[("links.down.shaper.rate", "5mbit")]);
+        assert!((0.8..1.25).contains(&(shaped / slow)), "{queue}: {shaped} {slow}");
+    }
+}
+
 #[test]
 fn a_deep_driver_hides_the_queue_from_the_discipline() {
     let hidden = result(&[("links.down.driver.limit", "200p")]);

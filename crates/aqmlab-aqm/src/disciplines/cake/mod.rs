@@ -32,7 +32,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use aqmlab_core::{Component, Framing, Limit, Packet, Time};
+use aqmlab_core::{Component, Framing, Limit, Packet, Rate, Time};
 
 mod ack_filter;
 mod autorate;
@@ -60,6 +60,10 @@ impl Component for CakeParams {
 }
 
 impl Discipline for CakeParams {
+    fn shapes_to(&self) -> Option<Rate> {
+        self.bandwidth.0
+    }
+
     fn fixed(&self) -> &'static [&'static str] {
         &["flows", "hashing", "ways", "variant"]
     }

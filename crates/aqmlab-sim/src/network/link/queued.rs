@@ -58,13 +58,13 @@ impl QueuedLink {
             Stream::for_component(setup.seed, setup.replication, &path)
         };
         let base_rtt = setup.base_rtts[index];
-        let env = LinkEnv::new(config.rate, base_rtt).with_sizes(setup.mtu, HEADER);
+        let env = LinkEnv::new(config.service_rate(), base_rtt).with_sizes(setup.mtu, HEADER);
         let mut link = QueuedLink {
             name: config.name.clone(),
             queue: Queue::new(config.queue.build_checked(&env), stream("queue")),
             probe: LinkProbe::new(&config.thresholds, base_rtt, setup.record_packets),
             index: index as u32,
-            egress: Egress::new(config, &env).map(Box::new),
+            egress: Egress::new(config, base_rtt).map(Box::new),
             wire: Wire::new(config, stream("rate"), setup.end),
             medium: config.medium,
             transmitter: Transmitter::Idle,
