@@ -267,12 +267,11 @@ pub(crate) struct ImpairedPath {
     pending: Option<Time>,
     /// Latest arrival so far: without reordering, no packet arrives earlier.
     latest: Time,
-    /// Number of packets sent, which is the number of the next.
+    /// Number of packets sent, which is the number of the last and of its duplicate.
     entered: u64,
-    next_number: u64,
     delivered: u64,
-    /// Largest delivered number plus one.
-    expected: u64,
+    /// Largest delivered number.
+    newest: u64,
     counts: PropagationCounts,
     /// End of the last transmission, and the counts without it.
     last: (Time, PropagationCounts),
@@ -282,7 +281,7 @@ impl ImpairedPath {
     /// Creates the path with packets in flight that had this constant delay.
     fn new(delay: Span, packets: VecDeque<(Time, Packet)>, stream: Stream) -> Self {
         let number = packets.len() as u64;
-        let in_flight = packets.into_iter().zip(0..);
+        let in_flight = packets.into_iter().zip(1..);
         let in_flight =
             in_flight.map(|((arrival, packet), number)| InFlight { arrival, number, packet });
         let packets: BinaryHeap<_> = in_flight.collect();
@@ -298,9 +297,8 @@ impl ImpairedPath {
             latest: packets.iter().map(|last| last.arrival).max().unwrap_or(Time::ZERO),
             packets,
             entered: number,
-            next_number: number,
             delivered: 0,
-            expected: 0,
+            newest: 0,
             counts: PropagationCounts::default(),
             last: (Time::ZERO, PropagationCounts::default()),
         }
@@ -346,8 +344,7 @@ impl ImpairedPath {
         if let Some(slot) = &mut self.slot {
             arrival = slot.arrival(arrival, packet.size(), &mut self.stream);
         }
-        self.packets.push(InFlight { arrival, number: self.next_number, packet });
-        self.next_number += 1;
+        self.packets.push(InFlight { arrival, number: self.entered, packet });
     }
 
     /// Schedules an event at the first arrival. An event scheduled for another time has no effect.
@@ -370,8 +367,8 @@ impl ImpairedPath {
         self.await_first(index, shared);
         let first = first?;
         self.delivered += 1;
-        self.counts.reordered += u64::from(first.number < self.expected);
-        self.expected = self.expected.max(first.number + 1);
+        self.counts.reordered += u64::from(first.number < self.newest);
+        self.newest = self.newest.max(first.number);
         Some(first.packet)
     }
 }

@@ -282,6 +282,11 @@ fn packets_keep_their_order_unless_they_need_not() {
         let loose = result(&[setting, free]);
         assert!(queue(&loose).way.reordered > 5, "{setting:?}");
     }
+    // A packet does not overtake its duplicate: neither was sent later.
+    let load = ("flows.bulk.workload", "{ kind = 'cbr', rate = '400kbit' }");
+    let alone = [load, ("flows.bulk.count", "1")];
+    let twice = result(&[jitter, free, ("links.down.duplicate", "0.5"), alone[0], alone[1]]);
+    assert!(queue(&twice).way.duplicated > 50 && queue(&twice).way.reordered == 0);
     let constant = result(&[free]);
     assert_eq!(queue(&constant).way.reordered, 0);
     assert_eq!(queue(&constant).counts, queue(&result(&[])).counts);
