@@ -172,10 +172,10 @@ pub(super) fn parse_columns(content: &[u8], file: &str, scale: &Scale) -> Result
         let numbers = row.two_numbers();
         let (time, value) =
             numbers.ok_or_else(|| fail("two columns: time in seconds, and a number from 0"))?;
-        if !(0.0..=LONGEST).contains(&time) {
-            return Err(fail("a time from 0 to 10000000 seconds"));
-        }
         let origin = *origin.get_or_insert(time);
+        if time < 0.0 || time - origin > LONGEST {
+            return Err(fail("a time from 0, at most 10000000 seconds after the first"));
+        }
         let start = Span::from_secs_f64(time - origin);
         if time <= last || steps.last().is_some_and(|(before, _)| start <= *before) {
             return Err(fail(&format!("a time later than that of the line before, {last}")));
