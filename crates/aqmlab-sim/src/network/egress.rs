@@ -174,9 +174,12 @@ struct DynamicLimit {
     limit: u64,
     queued: u64,
     completed: u64,
-    /// State at the last interrupt: bytes queued, and bytes over the limit.
+    /// Bytes of the packet queued last.
+    packet: u64,
+    /// State at the last interrupt: bytes queued, bytes over the limit, and `packet`.
     last_queued: u64,
     last_over: u64,
+    last_packet: u64,
     /// Minimum of the unused bytes since the time in the next field.
     slack: Option<u64>,
     slack_since: Time,
@@ -188,6 +191,11 @@ impl DynamicLimit {
 
     fn has_room(&self) -> bool {
         self.queued - self.completed <= self.limit
+    }
+
+    fn queue(&mut self, bytes: u64) {
+        self.queued += bytes;
+        self.packet = bytes;
     }
 
     /// Processes an interrupt that completes these bytes.
@@ -203,8 +211,13 @@ impl DynamicLimit {
             self.slack = None;
             self.slack_since = now;
         } else if !is_dry && self.last_queued > self.completed && !last_done {
-            // Busy all the time: anything beyond twice the completed bytes was unused.
-            let spare = (self.limit + self.last_over).saturating_sub(2 * bytes);
+            // Busy all the time: anything beyond twice the completed bytes was unused, and so was
+            // the part of the last packet within the limit.
+            let of_packet = match self.last_over {
+                0 => 0,
+                over => self.last_packet.saturating_sub(over),
+            };
+            let spare = (self.limit + self.last_over).saturating_sub(2 * bytes).max(of_packet);
             let least = self.slack.map_or(spare, |slack| slack.min(spare));
             self.slack = Some(least);
             if now.saturating_since(self.slack_since) > Self::HOLD {
@@ -216,6 +229,7 @@ impl DynamicLimit {
         self.completed = done;
         self.last_queued = self.queued;
         self.last_over = if self.limit == before { over } else { 0 };
+        self.last_packet = self.packet;
     }
 }
 
@@ -303,7 +317,7 @@ impl Egress {
             shaper.take(packet.size());
         }
         if let Some(dynamic) = &mut self.dynamic {
-            dynamic.queued += u64::from(packet.size());
+            dynamic.queue(packet.size().into());
         }
         self.room_taken.packets += 1;
         self.room_taken.bytes += u64::from(packet.size());
@@ -476,5 +490,17 @@ mod tests {
             limit.complete(at(second), 1500);
         }
         assert_eq!(limit.limit, 3000, "twice the bytes sent between two interrupts");
+    }
+
+    /// `slack_last_objs` in Linux's lib/dynamic_queue_limits.c, computed manually.
+    #[test]
+    fn the_dynamic_limit_gives_back_the_part_of_a_packet_within_it() {
+        let mut limit = DynamicLimit { limit: 2000, ..DynamicLimit::default() };
+        let at = |millis| Time::ZERO + Span::from_millis(millis);
+        [1000, 1500].into_iter().for_each(|bytes| limit.queue(bytes));
+        limit.complete(at(500), 100);
+        // 2000 + 500 - 2 * 900 bytes are unused by the one rule, 1500 - 500 by the other.
+        limit.complete(at(1500), 900);
+        assert_eq!(limit.limit, 1000);
     }
 }
