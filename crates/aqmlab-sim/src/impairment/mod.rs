@@ -25,7 +25,8 @@
 //! 4. A lost packet is not duplicated; in netem a simultaneous loss and duplication result in one
 //!    packet.
 //! 5. Slots begin at the time of the packet that has to wait for one, as in netem; their lengths
-//!    are uniform, and netem's tables are not modelled. Packets keep their order.
+//!    are uniform, and netem's tables are not modelled. Packets keep their order. netem with a delay
+//!    draws the slot again at each event until it is later than the delay of the next packet.
 //! 6. mahimahi truncates the times of outages to whole milliseconds; the simulator does not.
 
 mod delay;
