@@ -407,10 +407,11 @@ impl Examined<'_> {
     /// when transmissions end: Floyd and Jacobson, "On Traffic Phase Effects in Packet-Switched
     /// Gateways", 1992.
     fn phase_effects(&self, index: u32, site: &Site) -> Option<Note> {
-        let RateProcess::Constant(rate) = site.config.process else { return None };
-        if site.config.framing != Framing::NONE || site.overflows() == 0 {
+        let is_constant = matches!(site.config.process, RateProcess::Constant(_));
+        if !is_constant || site.config.framing != Framing::NONE || site.overflows() == 0 {
             return None;
         }
+        let rate = site.config.service_rate();
         let times = |group: &FlowGroup| match group.workload.downcast_ref::<CbrParams>() {
             Some(load) if load.vary == 0.0 && group.path.first() == Some(&index) => {
                 let (load, rate) = (load.rate.as_bps(), rate.as_bps());
@@ -427,8 +428,8 @@ impl Examined<'_> {
         (at_the_link > 1).then(|| Note {
             id: "phase-effects",
             text: format!(
-                "each of the flows {} sends at {times} times the rate of the link, so that its \
-                 packets arrive exactly when transmissions end and the queue has room: the order \
+                "each of the flows {} sends at {times} times the {rate} of the link, so that its \
+                 packets arrive exactly when others leave and the queue has room: the order \
                  of simultaneous events decides whose packets are dropped. `vary` spreads them.",
                 group.name
             ),

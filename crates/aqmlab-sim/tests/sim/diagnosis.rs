@@ -394,13 +394,17 @@ fn a_buffer_that_sets_off_blue_is_noted() {
     assert_eq!(blue, None, "BLUE alone has no control law");
 }
 
+/// A link of 10 Mbit/s behind a shaper.
+const SHAPED: &str = "{ rate = '1gbit', shaper = 'htb rate 10mbit' }";
+
 /// Three packets arrive in each transmission, the first of them when the queue has room: datagrams
 /// at random times find none.
 #[test]
 fn flows_in_phase_with_the_link_are_named() {
-    let dropped = |rate: &str, vary: &str, order: &str| {
+    let dropped = |rate: &str, vary: &str, order: &str, line: &str| {
         let load = format!("{{ kind = 'cbr', rate = '{rate}', vary = {vary} }}");
         let result = on_line(&[
+            ("links.down", line),
             ("links.down.delay", "10ms"),
             ("links.down.queue.limit", "1p"),
             ("links.up.delay", "10ms"),
@@ -413,10 +417,13 @@ fn flows_in_phase_with_the_link_are_named() {
         (result.groups[1].completed as f64 / result.groups[1].started as f64, is_named)
     };
     for order in ["arrivals-first", "departures-first"] {
-        assert_eq!(dropped("30mbit", "0.0", order), (0.0, true));
-        for spread in [("30.1mbit", "0.0"), ("30mbit", "0.5")] {
-            let (arrived, is_named) = dropped(spread.0, spread.1, order);
-            assert!((0.1..0.5).contains(&arrived) && !is_named, "{spread:?}: {arrived}");
+        for (line, most) in [("{ rate = '10mbit' }", 0.0), (SHAPED, 0.02)] {
+            let (arrived, is_named) = dropped("30mbit", "0.0", order, line);
+            assert!(arrived <= most && is_named, "{line}: {arrived}");
+            for spread in [("30.1mbit", "0.0"), ("30mbit", "0.5")] {
+                let (arrived, is_named) = dropped(spread.0, spread.1, order, line);
+                assert!((0.1..0.5).contains(&arrived) && !is_named, "{spread:?}: {arrived}");
+            }
         }
     }
 }
