@@ -38,8 +38,8 @@ impl LinkConfig {
     /// Returns the rate at which the link serves its queue: its own or, if that is lower, the one
     /// that the shaper or the discipline itself shapes to.
     pub fn service_rate(&self) -> Rate {
-        let shaper = self.shaper.as_ref().map(|shaper| shaper.rate);
-        let shaped = shaper.into_iter().chain(self.queue.shapes_to());
+        let of_shaper = self.shaper.iter().flat_map(|shaper| [Some(shaper.rate), shaper.ceil]);
+        let shaped = of_shaper.chain([self.queue.shapes_to()]).flatten();
         shaped.fold(self.rate, Rate::min)
     }
 }
