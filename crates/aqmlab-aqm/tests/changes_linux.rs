@@ -293,6 +293,60 @@ fn cake_keeps_the_flows_of_unused_tins() {
     assert_eq!((queue.queue.backlog().packets, queue.sees("dropping_flows")), (1, 1.0));
 }
 
+/// cake_reconfigure clears the tins from the lowest: flows 2, 4 and 0 are in the fifth, the fourth
+/// and the third of diffserv8.
+#[test]
+fn cake_clears_the_lowest_tin_first() {
+    let mut queue = Changing::new("cake diffserv=diffserv8");
+    queue.offer([2, 4, 0], Ecn::NotEct, ms(0));
+    assert_eq!(queue.set("diffserv", "besteffort", ms(1)).0, [2, 1, 0]);
+}
+
+/// cake_hash: packets of all flows are in the first queue, whichever flow it belonged to.
+#[test]
+fn cake_has_one_queue_if_it_is_blind() {
+    let mut queue = Changing::new("cake diffserv=besteffort isolation=flow");
+    queue.offer([1024], Ecn::NotEct, ms(0));
+    queue.set("isolation", "flow-blind", ms(0));
+    queue.offer([7], Ecn::NotEct, ms(0));
+    assert_eq!(queue.sees("active_flows"), 1.0);
+}
+
+/// The hosts' counts of bulk flows stay where hosts do not share: flows 0 and 1 of one host get as
+/// much as flow 2 of another.
+#[test]
+fn cake_remembers_the_hosts() {
+    let mut queue = Changing::new("cake diffserv=besteffort isolation=dual-src-host");
+    queue.offer((0..3).cycle().take(90), Ecn::NotEct, ms(0));
+    (0..9).for_each(|_| drop(queue.queue.dequeue(ms(0))));
+    queue.set("isolation", "flow", ms(0));
+    queue.set("isolation", "dual-src-host", ms(0));
+    let sent = (0..24).map(|_| queue.queue.dequeue(ms(0)).unwrap().flow_hash());
+    let second = sent.filter(|flow| *flow == 2).count();
+    assert!((11..=13).contains(&second), "{second}");
+}
+
+/// cake_enqueue: a packet that comes while the estimate is not used ends its window.
+#[test]
+fn cake_forgets_what_came_before_a_pause() {
+    let rate = |pauses| {
+        let mut queue = Changing::new("cake bandwidth=8mbit autorate_ingress=true");
+        queue.offer([0; 40], Ecn::NotEct, ms(100));
+        if pauses {
+            queue.set("autorate_ingress", "false", ms(100));
+        }
+        queue.offer([0], Ecn::NotEct, ms(100));
+        if pauses {
+            queue.set("autorate_ingress", "true", ms(100));
+        }
+        queue.drain(ms(1000));
+        queue.offer([0; 2], Ecn::NotEct, ms(1100));
+        queue.drain(ms(1100));
+        queue.queue.next_wakeup().unwrap()
+    };
+    assert!(rate(true) > rate(false));
+}
+
 /// cake_reconfigure keeps the times of the next packets. An unlimited queue has that of the last
 /// arrival at an empty queue; a queue that was shaped holds its next packet.
 #[test]

@@ -172,7 +172,11 @@ impl FlowClassifier {
     /// unused buckets.
     #[inline]
     pub fn place(&mut self, packet: &Packet, is_free: impl Fn(u32) -> bool) -> Place {
-        self.table.place(self.number(packet), is_free)
+        match self.key {
+            // As in Linux, cake_hash: the bucket keeps the number that it belongs to.
+            Key::Nothing => Place { bucket: 0, is_new: false },
+            _ => self.table.place(self.number(packet), is_free),
+        }
     }
 
     /// The same for those who need not know whose bucket it was.

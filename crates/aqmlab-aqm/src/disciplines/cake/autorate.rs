@@ -45,10 +45,16 @@ impl Autorate {
         }
     }
 
+    /// A packet came while the estimate was not used.
+    #[inline]
+    pub fn ignored(&mut self) {
+        self.window_bytes = 0;
+    }
+
     /// A packet came after the one at `last`, if there was one, and the queue has so many bytes more.
     /// Gives the rate to set the shaper to, if there is a new one; no rate is unlimited.
     pub fn arrived(&mut self, bytes: i64, last: Option<Time>, now: Time) -> Option<Option<Rate>> {
-        self.window_bytes = self.window_bytes.saturating_add_signed(bytes);
+        self.window_bytes = self.window_bytes.wrapping_add_signed(bytes);
         let gap = last.map_or(NANOS_PER_SEC, |last| (now - last).as_nanos());
         let gap = gap.min(NANOS_PER_SEC);
         self.usual_gap = average(self.usual_gap, gap);
@@ -59,11 +65,11 @@ impl Autorate {
             Some(begin) => (now - begin).as_nanos(),
             None => 1000 * NANOS_PER_SEC + (now - Time::ZERO).as_nanos(),
         };
-        let rate = u128::from(self.window_bytes) * u128::from(NANOS_PER_SEC) / u128::from(lasted);
-        self.peak = average(self.peak, rate as u64);
+        let rate = self.window_bytes.wrapping_mul(NANOS_PER_SEC) / lasted;
+        self.peak = average(self.peak, rate);
         self.window_bytes = 0;
         self.window_begin = Some(now);
-        let bytes_per_second = (self.peak * 15) >> 4;
+        let bytes_per_second = self.peak.wrapping_mul(15) >> 4;
         Some((bytes_per_second > 0).then(|| Rate::from_bps(bytes_per_second * 8)))
     }
 }
@@ -106,6 +112,15 @@ mod tests {
         // Gaps of a burst are short beside 250 ms, the first average.
         let next = Time::from_nanos(10_000_000);
         assert_eq!(autorate.arrived(1000, Some(Time::ZERO), next), None);
+    }
+
+    /// Linux, cake_enqueue: an acknowledgement that is filtered out can be larger than the packet that
+    /// replaces it, and 64 bits wrap.
+    #[test]
+    fn a_byte_less_than_nothing_is_a_high_rate() {
+        let rate = Autorate::new(None).arrived(-1, None, Time::ZERO).unwrap().unwrap();
+        // (2^64 - 10^9) / 10^12 bytes/s, a quarter of it, 15/16.
+        assert_eq!(rate.as_bps(), 4_323_455 * 8);
     }
 
     #[test]

@@ -248,9 +248,10 @@ impl Cake {
         (self.ack_filter, self.wash, self.ingress) =
             (params.ack_filter, params.wash, params.ingress);
         let mut plans = params.plans(env);
-        while self.tins.len() > plans.len() {
-            self.clear_last_tin(cx);
+        for tin in plans.len()..self.tins.len() {
+            self.clear_tin(tin, cx);
         }
+        self.unused.extend(self.tins.drain(plans.len().min(self.tins.len())..).rev());
         while self.tins.len() < plans.len()
             && let Some(tin) = self.unused.pop()
         {
@@ -265,14 +266,12 @@ impl Cake {
         self.autorate = params.autorate_ingress.then(|| Box::new((params, *env)));
     }
 
-    fn clear_last_tin(&mut self, cx: &mut Context<'_>) {
-        let last = self.tins.len() - 1;
-        for index in 0..self.tins[last].flows.len() as u32 {
-            while let Some(packet) = self.pop(last, index) {
+    fn clear_tin(&mut self, tin: usize, cx: &mut Context<'_>) {
+        for index in 0..self.tins[tin].flows.len() as u32 {
+            while let Some(packet) = self.pop(tin, index) {
                 cx.drop(packet, Reason::Overlimit);
             }
         }
-        self.unused.extend(self.tins.pop());
     }
 
     /// Drops the first packet of what the heap holds for the longest queue.
@@ -377,8 +376,9 @@ impl QueueDiscipline for Cake {
             self.filter(tin, index, cx);
         }
         let last = self.last_arrival.replace(cx.now);
-        if self.autorate.is_some() {
-            self.measure(before, last, cx.now);
+        match self.autorate {
+            Some(_) => self.measure(before, last, cx.now),
+            None => self.estimate.ignored(),
         }
         self.line_up(tin, index, cx);
         while self.is_over_limit() {

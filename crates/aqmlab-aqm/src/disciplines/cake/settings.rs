@@ -250,9 +250,9 @@ impl CakeParams {
         let Some(limit) = self.limit else {
             let most = 10_240 * env.mtu.get();
             let usual = self.bandwidth.0.map_or(u64::MAX, |rate| {
-                let interval = u128::from(self.interval.0.as_nanos() / 1000);
-                let bytes = u128::from(bytes_per_second(rate)) * interval / 250_000;
-                u64::from(bytes as u32).max(4 << 20) // 32 bits there
+                let interval = self.interval.0.as_nanos() / 1000;
+                let bytes = bytes_per_second(rate).wrapping_mul(interval) / 250_000;
+                u64::from(bytes as u32).max(4 << 20) // 64 bits there, then 32
             });
             return Limit::Bytes(Bytes::new(usual.min(most)));
         };
@@ -313,6 +313,10 @@ mod tests {
         // 2^32 bytes and a little more.
         let long = CakeParams { interval: Rtt(Span::from_secs(1)), ..set("bandwidth", "8600mbit") };
         assert_eq!(bytes(long), 5_032_704);
+        // 2^64 bytes/s times microseconds.
+        let interval = Rtt(Span::from_micros(1 << 17));
+        let bandwidth = Bandwidth(Some(Rate::from_bps(1 << 50)));
+        assert_eq!(bytes(CakeParams { interval, bandwidth, ..CakeParams::default() }), 4 << 20);
         assert_eq!(bytes(set("limit", "64kb")), 65_536);
     }
 }

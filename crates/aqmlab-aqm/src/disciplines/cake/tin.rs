@@ -48,6 +48,8 @@ pub(super) struct Flow {
 struct Hosts {
     table: Table,
     bulk_flows: Vec<u32>,
+    /// False while they do not share: the counts stay as they are.
+    counts: bool,
 }
 
 impl Hosts {
@@ -55,7 +57,8 @@ impl Hosts {
     const WAYS: u64 = 8;
 
     fn new(places: u64) -> Self {
-        Hosts { table: Table::new(places, Self::WAYS), bulk_flows: vec![0; places as usize] }
+        let table = Table::new(places, Self::WAYS);
+        Hosts { table, bulk_flows: vec![0; places as usize], counts: true }
     }
 
     fn place(&mut self, host: u32) -> u32 {
@@ -80,7 +83,7 @@ pub(super) struct Tin {
     pub flows: Vec<Flow>,
     lists: Lists,
     classifier: FlowClassifier,
-    /// The hosts on each side, if they share.
+    /// The hosts on each side, if they share or have shared.
     hosts: [Option<Hosts>; 2],
     pub plan: Plan,
     pub deficit: i64,
@@ -125,13 +128,16 @@ impl Tin {
         self.plan = plan;
     }
 
-    /// Changes how hosts share the link. Hosts have no bulk flows after the change.
+    /// Changes how hosts share the link. As in Linux, the table of a side that does not share any
+    /// more is used again if it shares later.
     pub fn share(&mut self, params: &CakeParams, now: Time) {
         self.classifier.set_key(params.isolation.key());
         self.classifier.set_perturb(params.hashing.perturb, now);
         for (hosts, counts) in self.hosts.iter_mut().zip(params.isolation.counts_hosts()) {
-            let before = hosts.take().filter(|_| counts);
-            *hosts = before.or_else(|| counts.then(|| Hosts::new(self.flows.len() as u64)));
+            match hosts {
+                Some(hosts) => hosts.counts = counts,
+                None => *hosts = counts.then(|| Hosts::new(self.flows.len() as u64)),
+            }
         }
     }
 
@@ -159,14 +165,14 @@ impl Tin {
         let flows = &self.flows;
         let is_free = |bucket: u32| flows[bucket as usize].set == Set::None;
         let place = self.classifier.place(packet, is_free);
-        if place.is_new && self.hosts.iter().any(Option::is_some) {
+        if place.is_new && self.hosts.iter().flatten().any(|hosts| hosts.counts) {
             // A collision: the queue may be in line for the hosts it had.
             let is_bulk = self.flows[place.bucket as usize].set == Set::Bulk;
             if is_bulk {
                 self.count_bulk(place.bucket, false);
             }
             for (side, host) in packet.hosts().into_iter().enumerate() {
-                if let Some(hosts) = &mut self.hosts[side] {
+                if let Some(hosts) = self.hosts[side].as_mut().filter(|hosts| hosts.counts) {
                     self.flows[place.bucket as usize].hosts[side] = hosts.place(host);
                 }
             }
@@ -181,7 +187,7 @@ impl Tin {
     fn count_bulk(&mut self, index: u32, more: bool) {
         let places = self.flows[index as usize].hosts;
         for (hosts, place) in self.hosts.iter_mut().zip(places) {
-            if let Some(hosts) = hosts {
+            if let Some(hosts) = hosts.as_mut().filter(|hosts| hosts.counts) {
                 let count = &mut hosts.bulk_flows[place as usize];
                 *count = if more { *count + 1 } else { count.saturating_sub(1) };
             }
@@ -213,7 +219,10 @@ impl Tin {
     fn draw_quantum(&self, index: u32, random: &mut Stream) -> i64 {
         let places = self.flows[index as usize].hosts;
         let counts = self.hosts.iter().zip(places).filter_map(|(hosts, place)| {
-            hosts.as_ref().map(|hosts| hosts.bulk_flows[place as usize])
+            hosts
+                .as_ref()
+                .filter(|hosts| hosts.counts)
+                .map(|hosts| hosts.bulk_flows[place as usize])
         });
         let load = u64::from(counts.max().unwrap_or(0).max(1));
         // Most flows are alone, and a division costs as much as all the rest.
