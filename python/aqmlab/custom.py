@@ -103,20 +103,30 @@ LIBRARIES = (".so", ".dylib")
 
 _given: dict[str, type] = {}
 """Classes that were given as objects, by their names."""
-_instead: dict[str, Path] = {}
-"""Files to load instead of the file or module of this name."""
+_only: list[Mapping[str, Path]] = []
+"""The last: files or modules by name, each with the file that is loaded instead; no others are."""
 
 
 @contextmanager
-def files_instead(files: Mapping[str, Path]) -> Iterator[None]:
-    """Loads classes of these files and modules from other files meanwhile."""
-    before = dict(_instead)
-    _instead.update(files)
+def files_only(files: Mapping[str, Path]) -> Iterator[None]:
+    """Loads classes of these files and modules from other files meanwhile, and no other classes."""
+    _only.append(files)
     try:
         yield
     finally:
-        _instead.clear()
-        _instead.update(before)
+        _only.pop()
+
+
+def _instead(place: str, name: str) -> Path | None:
+    """The file to load instead of this file or module; None for itself.
+
+    Raises `InputError` if it may not be loaded.
+    """
+    if not _only:
+        return None
+    if place not in _only[-1]:
+        raise input_error("the results do not contain the file of this class", given=name)
+    return _only[-1][place]
 
 
 def file_of(name: str, folders: Sequence[str]) -> Path | None:
@@ -125,8 +135,10 @@ def file_of(name: str, folders: Sequence[str]) -> Path | None:
     Raises `InputError` if there is no such file.
     """
     place, given = name.rpartition(":")[0], _given.get(name)
-    if given is None and (place.endswith((".py", *LIBRARIES)) or place in _instead):
-        return _instead.get(place) or _file(place, folders, name)
+    if file := _instead(place, name):
+        return file
+    if given is None and place.endswith((".py", *LIBRARIES)):
+        return _file(place, folders, name)
     module = sys.modules.get(given.__module__ if given else place)
     file = getattr(module, "__file__", None)
     return Path(file) if file and Path(file).is_file() else None
@@ -150,7 +162,7 @@ def library(name: str, folders: Sequence[str]) -> tuple[Path, str] | None:
     place = name.rpartition(":")[0]
     if not place.endswith(LIBRARIES):
         return None
-    path = _instead.get(place) or _file(place, folders, name)
+    path = _instead(place, name) or _file(place, folders, name)
     state = path.stat()
     return path, _digest_of(path, state.st_size, state.st_mtime_ns, state.st_ino)
 
@@ -175,7 +187,7 @@ def load(section: str | None, name: str, folders: Sequence[str]) -> Loaded | Non
     place, colon, qualname = name.rpartition(":")
     if not colon:
         return None
-    given = None if place in _instead else _given.get(name)
+    given = None if _only else _given.get(name)
     if given is None:
         given = _member(_module(place, folders, name, example), qualname, name)
     return _loaded(given, section or _section(given), name)
@@ -209,7 +221,7 @@ def _place(given: type, method: str, error: BaseException | None) -> tuple[str |
 
 def _module(place: str, folders: Sequence[str], name: str, example: str) -> ModuleType:
     """The module called `place`, which is a file or can be imported."""
-    file = _instead.get(place)
+    file = _instead(place, name)
     if file is None and place.endswith(".py"):
         file = _file(place, folders, name)
     try:

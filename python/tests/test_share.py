@@ -19,7 +19,8 @@ import pytest
 from helpers import Aqmlab, assert_refused, table_bytes, write_study
 
 import aqmlab as package
-from aqmlab.errors import DamageWarning, FolderError
+from aqmlab import custom
+from aqmlab.errors import DamageWarning, FolderError, InputError
 from aqmlab.metrics.registry import _REGISTRY
 from aqmlab.report import own
 from aqmlab.report.made import bibtex
@@ -229,6 +230,25 @@ def test_a_bundle_cannot_unpack_to_more_than_its_size(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="larger than the file"):
         unpack(file, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_code_that_is_not_among_the_sources_is_not_executed(made: Path, trust: bool) -> None:
+    scenarios, source = made / "scenarios.json", made / "sources" / "mine.py"
+    code = custom.digest(source.read_bytes())
+    source.write_text(f'open({str(made / "executed")!r}, "w")\n{QUEUE}')
+    text = scenarios.read_text().replace("lib/mine.py:", "sources/mine.py:")
+    scenarios.write_text(text.replace(code, custom.digest(source.read_bytes())))
+    manifest = read_manifest(made)
+    manifest["sources"]["files"] = [
+        each for each in manifest["sources"]["files"] if each["kind"] not in ("code", "metrics")
+    ]
+    manifest["files"].pop("sources/mine.py")
+    manifest["files"]["scenarios.json"] = Seal.of(scenarios.read_bytes()).to_json()
+    (made / "manifest.json").write_bytes(sealed(manifest))
+    with pytest.raises(InputError, match=r"sources/mine\.py:Mine.*do not contain"):
+        package.rerun(made, made / "again", trust=trust)
+    assert not (made / "executed").exists()
 
 
 def test_a_damaged_source_is_written_again_or_told(made: Path) -> None:

@@ -189,7 +189,7 @@ def _repeat(
     study = RecordedStudy(folder)
     for path in study.files_of(METRICS).values():
         own.load(path)
-    with custom.files_instead(study.files_of(CODE)):
+    with custom.files_only(study.files_of(CODE)):
         difference = study.difference() if study.digest != manifest["digest"] else ""
         result = study.run(target, threads=threads, progress=progress)
     if study.total == 1:
@@ -214,7 +214,7 @@ class RecordedStudy(Study):
     """The study of the results in a folder.
 
     It depends on the files of that folder alone. Custom classes are loaded from the files in
-    `code`: use it inside `custom.files_instead`. Raises `InputError` if this version of aqmlab does
+    `code`: use it inside `custom.files_only`. Raises `InputError` if this version of aqmlab does
     not accept a scenario.
     """
 
