@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -115,6 +116,25 @@ there = "late.goodput >= 1kbit"
     assert answer.verdict == "holds"
 
 
+def test_a_case_may_set_a_parameter_of_every_contender() -> None:
+    text = PACK.replace('"flows.bulk.count" = 2', '"queue.limit" = "30p"')
+    pack = parse(parse_toml(text, "mine.toml"), "mine.toml")
+    found = Plan(pack, pack.contenders).study().points
+    queues = [json.loads(each.scenario.resolved)["links"]["down"]["queue"] for each in found]
+    limits = [(each["discipline"], each["limit"]) for each in queues]
+    assert limits == [
+        ("droptail", "100p"), ("droptail", "30p"), ("codel", "1000p"), ("codel", "30p"),
+    ]  # fmt: skip
+
+
+def test_zero_is_any_multiple_of_zero() -> None:
+    text = PACK.replace("sojourn_p95 < 0.5 * fifo", "up.sojourn_p95 <= 0.5 * fifo")
+    pack = parse(parse_toml(text, "mine.toml"), "mine.toml")
+    lower = Plan(pack, pack.contenders).run().answers["delay", "codel"][1]
+    assert lower.verdict == HOLDS
+    assert lower.comparisons[0].to_json()["number"] == 0.5
+
+
 def test_the_capacity_of_a_link_that_varies_is_its_mean() -> None:
     steps = 'rate = { steps = [["0s", "5mbit"], ["4s", "3mbit"]] }'
     text = PACK.replace('rate = "5mbit"', steps, 1)
@@ -159,6 +179,12 @@ def test_a_scale_is_no_unit(unit: str, words: str) -> None:
         ('id = "use"', 'id = "delay"', ("two questions", "delay")),
         ("bulk.goodput", "bilk.goodput", ("did you mean `bulk`",)),
         (">= 0.9", ">= 90", ("questions.2.expect.full", "utilisation is from 0 to 1 (5% is 0.05)")),
+        (">= 0.9", "no worse than fifo by 5", ("below 1 (5 points are 0.05)",)),
+        (">= 1mbit", "no worse than fifo by 100%", ("questions.2.expect.some", "below 100")),
+        ("0.8 * cap", "0.8.1 * cap", ("questions.2.expect.busy", "0.8.1", "a number")),
+        ('codel = "codel"', 'capacity = "codel"', ("contenders", "capacity")),
+        ('"flows.bulk.count" = 2', 'queue = "pie"', ("cases.two", "the contenders fill `queue`")),
+        ("flows.bulk.count", "links.down.queue.limit", ("cases.two", "use `queue.limit`")),
     ],
 )
 def test_a_mistake_is_one_error(old: str, new: str, parts: tuple[str, ...]) -> None:
@@ -211,6 +237,19 @@ def test_files_are_looked_up_beside_the_pack(aqmlab: Aqmlab, tmp_path: Path) -> 
     (folder / "my_queue.py").unlink()
     assert_refused(aqmlab(*words, "--out", "again"), "packs/beside.toml at case=", "MyQueue")
     assert_refused(aqmlab(*words, "--with", "codel"), "--with: `codel`", "a contender such as")
+
+
+def test_rules_on_own_metrics(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    metric = Path(__file__).parents[2] / "examples" / "my_metric.py"
+    (tmp_path / "own.toml").write_text(
+        PACK.replace("down.utilisation >= 0.9", "waiting_share <= 1")
+    )
+    assert_refused(aqmlab("check", "own.toml"), "unknown metric", "waiting_share")
+    done = aqmlab("check", "own.toml", "--with", metric, "--with", "mine=pie", "--json")
+    form = json.loads(done.stdout)
+    assert form["contenders"] == ["fifo", "codel", "mine"]
+    answers = [each["answers"][-1] for each in form["questions"][1]["contenders"]]
+    assert [each["verdict"] for each in answers] == [HOLDS] * 3
 
 
 def test_packages_bring_packs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,9 +118,12 @@ def parse(table: Mapping[str, Any], file: str, name: str = "pack") -> Pack:
     if not questions:
         hint = '[expect] with NAME = "down.sojourn_p95 <= 30ms"'
         raise input_error("a pack needs rules", file=file, key="expect", hint=hint)
-    if BASELINE in form.contenders:
-        problem = "this name stands for the results of --baseline"
-        raise input_error(problem, file=file, key="contenders", given=BASELINE)
+    meanings = {BASELINE: "the results of --baseline", CAPACITY: "the rate of the bottleneck"}
+    for word, meaning in meanings.items():
+        if word in form.contenders:
+            problem = f"this name stands for {meaning}"
+            raise input_error(problem, file=file, key="contenders", given=word)
+    _check_slot(form, file)
     cases = {each: _case(each, form) for each in form.cases}
     made = tuple(_question(each, where, place, cases) for where, each in questions.items())
     idents = [each.id for each in made]
@@ -139,11 +142,37 @@ def parse(table: Mapping[str, Any], file: str, name: str = "pack") -> Pack:
     )
 
 
+def _check_slot(form: PackForm, file: str) -> None:
+    """Refuses settings of a case that set the slot itself, or its keys by another name than it."""
+    if list(form.contenders) == [""]:
+        return
+    for name, settings in form.cases.items():
+        link = settings.get("bottleneck", form.scenario.get("bottleneck"))
+        slot, *others = _names(form.slot, link)
+        for key in settings:
+            if key in (slot, *others):
+                problem = f"the contenders fill `{slot}`, the slot"
+                raise input_error(problem, file=file, key=f"cases.{name}", given=key)
+            for other in others:
+                if key.startswith(f"{other}."):
+                    hint = f"use `{slot}{key.removeprefix(other)}`"
+                    problem = f"the contenders fill `{slot}`"
+                    raise input_error(problem, file=file, key=f"cases.{name}", given=key, hint=hint)
+
+
+def _names(slot: str, bottleneck: Any) -> list[str]:
+    """The slot and its other names in scenarios."""
+    queue = ["queue", f"{bottleneck}.queue", f"links.{bottleneck}.queue"]
+    return [slot, *(each for each in queue if slot in queue and each != slot)]
+
+
 def _case(name: str, form: PackForm) -> Case:
     ground = {**form.scenario, **form.cases[name]}
 
     def fill(contender: Any) -> dict[str, Any]:
-        return ground if contender is None else {**ground, form.slot: contender}
+        if contender is None:
+            return ground
+        return {**form.scenario, form.slot: contender, **form.cases[name]}
 
     return Case(name, fill, ground=ground)
 
@@ -309,8 +338,9 @@ class Expected:
             other = self.mean(filled.beside(self.limit), case)
         if self.margin is not None:
             return value - other, self.margin
-        if value == other:  # also where both are 0
-            return 1.0, self.factor
+        if value == other:  # 0 is any multiple of 0
+            side = min if self.sign[0] == "<" else max
+            return 1.0 if other else side(1.0, self.factor), self.factor
         return value / other if other else math.inf, self.factor
 
 
@@ -346,6 +376,7 @@ def _expected(given: Any, place: _Place, where: str) -> Expected:
         kind = "link" if metric.of == "link" else "group of flows"
         raise unknown(kind, subject, known, file=place.file, key=where)
     limit: float | str | None
+    least, most = metric.bounds
     margin, must_show = None, "margin" in parts.groupdict()
     if not must_show:
         limit = _limit(parts["limit"], metric, place.contenders)
@@ -355,8 +386,9 @@ def _expected(given: Any, place: _Place, where: str) -> Expected:
             if any(place.contenders):
                 allowed.append(f"a contender ({', '.join(place.contenders)})")
             raise refused(f"expected {', or '.join(allowed)}", parts["limit"])
-        sign, factor = parts["sign"], float(parts["factor"] or 1)
-        least, most = metric.bounds
+        sign, factor = parts["sign"], _amount(parts["factor"] or "1", None)
+        if factor is None:
+            raise refused("expected a number", parts["factor"])
         if isinstance(limit, float) and not least <= factor * limit <= most:
             range_ = f"{least:g} to {most:g}" + (" (5% is 0.05)" if metric.unit == "share" else "")
             raise refused(f"{metric.name} is from {range_}", parts["limit"])
@@ -372,6 +404,11 @@ def _expected(given: Any, place: _Place, where: str) -> Expected:
         if amount is None or amount < 0:
             unit = {"s": ", or a time such as 2ms", "bit/s": ", or a rate such as 1mbit"}
             problem = f"expected a margin: a share such as 5%{unit.get(metric.unit, '')}"
+            raise refused(problem, parts["margin"])
+        end = most - least if not share else 100 if metric.direction > 0 else math.inf
+        if amount >= end:
+            points = " (5 points are 0.05)" if metric.unit == "share" and not share else ""
+            problem = f"every result keeps this margin: expected one below {end:g}{points}"
             raise refused(problem, parts["margin"])
         sign = ">=" if metric.direction > 0 else "<="
         factor = 1 - metric.direction * amount / 100 if share else 1.0

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from aqmlab.cli import options
-from aqmlab.cli.common import FAILURE, console, default_folder, finish, means
+from aqmlab.cli.common import FAILURE, console, default_folder, finish, load_own, means
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error
 
@@ -22,7 +22,10 @@ EXAMPLE = (
 def check(
     pack: str = argument("PACK", "A pack: a TOML file, or a name of a package's."),
     with_: list[str] | None = option(
-        "NAME=VALUE", "Add a contender: what fills the pack's slot. May be repeated.", "--with"
+        "NAME=VALUE",
+        "Add a contender: what fills the pack's slot; or load your own metrics (FILE.py). May be "
+        "repeated.",
+        "--with",
     ),
     baseline: Path | None = option("FILE", "Results that rules beside `baseline` compare with."),
     save: Path | None = option("FILE", "Write the results as a baseline."),
@@ -49,6 +52,8 @@ def check(
     from aqmlab.campaign.packfile import load
     from aqmlab.scenario.settings import parse_settings
 
+    files = [each for each in with_ or () if each.endswith(".py") and "=" not in each]
+    load_own(files)
     found = load(pack)
     compared = any(rule.baseline for each in found.questions for rule in each.rules)
     if compared and not (baseline or save):
@@ -57,9 +62,10 @@ def check(
     if baseline and not compared:
         hint = "such as goodput no worse than baseline by 5%"
         raise input_error("no rule of this pack compares with it", key="--baseline", hint=hint)
-    added = parse_settings(with_ or (), "--with", "a contender such as mine=my_queue.py:MyQueue")
+    given = [each for each in with_ or () if each not in files]
+    added = parse_settings(given, "--with", "a contender such as mine=my_queue.py:MyQueue")
     plan = Plan(found, {**found.contenders, **added})
-    folder = out or default_folder(Path(pack).stem, with_ or (), r=replications, s=seed)
+    folder = out or default_folder(Path(pack).stem, given, r=replications, s=seed)
     with means(found.name, cluster, shown=not json) as running:
         before = Baseline.load(baseline) if baseline else None
         campaign = plan.run(
