@@ -77,17 +77,21 @@ def test_a_disk_that_cannot_be_written(study: Path, right: dict[str, bytes]) -> 
         mkdir disk
         mount -t tmpfs none disk
         cp -r right disk/done
+        aqmlab study study.toml --shard 1/2 --out disk/part > said
         mount -o remount,ro none disk
         aqmlab study study.toml --json --out disk/new; echo $?
         aqmlab run scenario.toml --out disk/run > said; echo $?
         aqmlab compare --json right disk/done > said; echo $?
+        aqmlab study study.toml --json --out disk/done > said; echo $?
+        aqmlab study study.toml --json --out disk/part > said; echo $?
         """,
         study.parent,
     )
-    assert done.stdout.split() == ["1", "1", "0"], done.stderr
-    first, second = done.stderr.splitlines()
+    assert done.stdout.split() == ["1", "1", "0", "0", "1"], done.stderr
+    first, second, third = done.stderr.splitlines()
     assert first.startswith("error: disk/new: Read-only file system; 0 of 12 runs are kept")
     assert second.startswith("error: disk/run: Read-only file system; 0 of 1 runs are kept")
+    assert third.startswith("error: disk/part: Read-only file system; the runs in it are kept")
 
 
 @pytest.mark.parametrize("blocks", [1, 8, 24, 40])

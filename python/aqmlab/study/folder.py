@@ -11,6 +11,7 @@ moved to `damaged/`, and made again where that is possible.
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import time
@@ -73,6 +74,8 @@ from aqmlab.study.sources import FILE, SOURCES, Sources
 CHUNKS = "chunks"
 DAMAGED = "damaged"
 SPILL = "spill"
+UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+"""Errors of a folder that this process may only read."""
 REST = {LOCK, OWNER, f"{MANIFEST}.tmp", f"{SCENARIOS}.tmp", SCENARIOS}
 """Files that may be in a folder after an interrupted first write."""
 LARGE_ROWS = 1 << 18
@@ -129,7 +132,7 @@ class ResultsFolder:
                 self.clean_spill()
                 # Once more: another aqmlab may have been at work until now.
                 self._refuse_strangers()
-                if (self.path / MANIFEST).exists():
+                if self._has_manifest:
                     self._find()
                 else:
                     self._begin()
@@ -362,7 +365,7 @@ class ResultsFolder:
             return
         if not self.path.is_dir():
             raise FolderError(f"{self.path}: this is a file, not a folder for results")
-        if not (self.path / MANIFEST).exists():
+        if not self._has_manifest:
             if any(each.name not in REST for each in self.path.iterdir()):
                 raise FolderError(
                     f"{self.path}: this folder has other files in it and no results of aqmlab; "
@@ -382,6 +385,14 @@ class ResultsFolder:
             problem = "another aqmlab process is writing to this folder"
             problem += f" ({error.strerror})" if error.filename else ""
             raise FolderError(f"{self.path}: {problem}") from None
+        except OSError as error:
+            # Finished results are only read.
+            if error.errno not in UNWRITABLE or not (self._has_manifest and self.complete):
+                raise
+
+    @property
+    def _has_manifest(self) -> bool:
+        return (self.path / MANIFEST).exists()
 
     # The manifest
 
@@ -434,6 +445,8 @@ class ResultsFolder:
             raise
         except OSError as error:
             kept = f"{self.done:,} of {self.total:,} runs are kept"
+            if self._lock < 0 and self._has_manifest:  # they were not counted
+                kept = "the runs in it are kept"
             raise StorageError(error, self.path, kept) from error
 
 
