@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pickle
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -112,6 +113,23 @@ def test_files_travel_with_the_points(tmp_path: Path) -> None:
     (tmp_path / "lte.trace").unlink()
     arrived: Points = pickle.loads(sent)
     assert arrived[0].scenario.resolved == points[0].scenario.resolved
+
+
+def test_a_worker_in_another_folder_finds_a_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = write_study(tmp_path, 1)
+    study.write_text(study.read_text().replace('queue = "codel"', 'queue = "my_queue.py:MyQueue"'))
+    shutil.copy(Path(__file__).parents[2] / "examples" / "my_queue.py", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    plan = package.Study("study.toml")
+    sent = pickle.dumps(plan.points)
+    (tmp_path / "worker").mkdir()
+    monkeypatch.chdir(tmp_path / "worker")
+    arrived: Points = pickle.loads(sent)
+    assert [each.scenario.resolved for each in arrived] == [
+        each.scenario.resolved for each in plan.points
+    ]
 
 
 class Scripted(Executor):

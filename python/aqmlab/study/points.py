@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from aqmlab._core import Files, InputError, Scenario
@@ -75,8 +76,10 @@ class Points(Sequence[Point]):
         return f"<Points: {count(len(self), 'point')}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        given = (self.base, self.file, self.folders, self.axes, self.settings)
-        return _unpickled, (given, self.files.contents())
+        # A worker may run in another folder.
+        folders = [str(Path(each).absolute()) for each in (*self.folders, ".")]
+        contents = [((folders, name), content) for name, content in self.inputs()]
+        return _unpickled, ((self.base, self.file, folders, self.axes, self.settings), contents)
 
     def __len__(self) -> int:
         return math.prod(len(axis.values) for axis in self.axes)
