@@ -9,6 +9,7 @@ import shlex
 import shutil
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -293,6 +294,16 @@ def test_the_numbers_behind_figures_are_beside_the_report(made: Path) -> None:
     assert {"panel", "axis", "name", "value"} <= {*overview.columns}
     assert sojourn.columns == ["name", "time in the queue (ms)", "share of packets"]
     assert sojourn["share of packets"].max() == 1.0
+
+
+def test_the_page_of_a_run_cites_its_digest_and_seed(scenario: Path, aqmlab: Aqmlab) -> None:
+    out = scenario.parent / "a_b & c"
+    aqmlab.ok("run", scenario, "--seed", "7", "--out", out)
+    page = unescape((out / "report.html").read_text(encoding="utf-8"))
+    digest = read_manifest(out)["digest"][:16]
+    assert f"note = {{Run scenario: digest {digest}, seed 7, replications 1}}" in page
+    info = replace(package.StudyResult.open(out).info, name="a_b & c")
+    assert r"Run a\_b \& c: " in bibtex(info)
 
 
 def test_citations_name_this_version() -> None:

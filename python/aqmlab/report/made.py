@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from aqmlab._core import __version__
 from aqmlab.report.document import Block, Code, Section, Text
 from aqmlab.results import StudyInfo
-from aqmlab.study.manifest import MANIFEST, read_manifest
+from aqmlab.study.manifest import MANIFEST, read_manifest, study_info
 from aqmlab.study.sources import described, rerun_command
 
 YEAR = 2026
@@ -20,6 +21,8 @@ BIBTEX = """@software{{aqmlab,
   year = {{{year}}},{note}
 }}"""
 """The entry for this program; CITATION.cff has the same fields."""
+SPECIAL = re.compile("[_%&#$]")
+"""Characters that have a meaning in LaTeX."""
 
 
 def made(command: str, folder: Path | None, info: StudyInfo | None = None) -> Iterator[Block]:
@@ -34,6 +37,7 @@ def made(command: str, folder: Path | None, info: StudyInfo | None = None) -> It
             "`scenarios.json` has every parameter, defaults included."
         )
         manifest = read_manifest(folder)
+        info = info or study_info(manifest)
         real = described(manifest)["emulated"]
         repeats = "" if real else ", runs them again and compares every table"
         yield Text(
@@ -46,9 +50,11 @@ def made(command: str, folder: Path | None, info: StudyInfo | None = None) -> It
 
 
 def bibtex(info: StudyInfo | None = None) -> str:
-    """The BibTeX entry of this version of aqmlab, with the study and its seed."""
+    """The BibTeX entry of this version of aqmlab, with the results and their seed."""
     note = ""
     if info is not None:
-        what = f"digest {info.digest[:16]}, seed {info.seed}, replications {info.replications}"
-        note = f"\n  note = {{Study {info.name}: {what}}},".replace("_", r"\_")
+        what = "Run" if info.points * info.replications == 1 else "Study"
+        digest = f"digest {info.digest[:16]}, seed {info.seed}, replications {info.replications}"
+        text = SPECIAL.sub(r"\\\g<0>", f"{what} {info.name}: {digest}")
+        note = f"\n  note = {{{text}}},"
     return BIBTEX.format(version=__version__, year=YEAR, note=note)
