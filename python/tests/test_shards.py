@@ -11,6 +11,7 @@ import pytest
 from helpers import Aqmlab, assert_refused, table_bytes, write_study
 
 import aqmlab as package
+from aqmlab.study.manifest import read_manifest, sealed
 from aqmlab.study.shards import Shard
 
 
@@ -86,6 +87,15 @@ def test_another_scenario_is_refused_with_the_key_that_differs(study: Path, tmp_
         shutil.rmtree(tmp_path / "part2", ignore_errors=True)
         other.run_shard(Shard(2, 2), tmp_path / "part2")
         refused(tmp_path, ["part1", "part2"], "part2: results of another scenario", *words)
+
+
+def test_parts_of_another_build_are_refused(study: Path, tmp_path: Path) -> None:
+    """Merged, they would be those of this one."""
+    for number in (1, 2):
+        part = tmp_path / f"part{number}"
+        package.Study(study).run_shard(Shard(number, 2), part)
+        (part / "manifest.json").write_bytes(sealed(read_manifest(part) | {"engine": "0" * 16}))
+    refused(tmp_path, ["part1", "part2"], "part1: results of another build of aqmlab")
 
 
 def test_a_damaged_part_is_refused(study: Path, tmp_path: Path) -> None:

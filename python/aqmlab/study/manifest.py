@@ -152,7 +152,6 @@ def other_origin(
     manifest: Mapping[str, Any],
     info: StudyInfo,
     scenarios: Scenarios,
-    engine: str = _core.__engine__,
     here: str = "here",
 ) -> str:
     """How the origin of the results in the folder `path` differs from that of others, which are
@@ -163,8 +162,8 @@ def other_origin(
         what, there, own = _difference(path, manifest, info, scenarios)
         said = f"{what} {there} there and {own} {here}" if there or own else what
         return f"another scenario: {said}"
-    if manifest["engine"] != engine:
-        builds = f"{manifest['engine']} there and {engine} {here}"
+    if manifest["engine"] != _core.__engine__:
+        builds = f"{manifest['engine']} there and {_core.__engine__} {here}"
         return f"another build of aqmlab {info.version}: {builds}"
     return ""
 

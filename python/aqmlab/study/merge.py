@@ -7,13 +7,14 @@ are those of a study that was run on one machine.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aqmlab import _core
 from aqmlab.errors import FolderError
 from aqmlab.metrics.samples import Whole
 from aqmlab.results import METRICS, Scenarios, StudyInfo, StudyResult
@@ -77,10 +78,11 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> StudyResult:
         raise FolderError("there are no parts to merge")
     first = parts[0]
     scenarios = _scenarios(first)
-    for part in parts[1:]:
-        engine, here = first.manifest["engine"], f"in {first.path}"
-        if found := other_origin(part.path, part.manifest, first.info, scenarios, engine, here):
+    own, here = replace(first.info, version=_core.__version__), "here"
+    for part in parts:
+        if found := other_origin(part.path, part.manifest, own, scenarios, here):
             raise FolderError(f"{part.path}: results of {found}")
+        here = f"in {first.path}"
     _check_runs(parts)
     if Path(out).resolve() in {each.path.resolve() for each in parts}:
         raise FolderError(f"{out}: this is one of the parts; choose another folder with --out")
