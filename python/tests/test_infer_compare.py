@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from aqmlab.stats import Contest, ContestResult, compare
-from aqmlab.stats.comparisons import range_quantile, range_tail
+from aqmlab.stats.comparisons import pooled_variance, range_quantile, range_tail
 
 
 def page(
@@ -165,3 +165,8 @@ def test_no_difference_is_larger_than_the_quantity_allows() -> None:
     free, bound = (compare([Contest("MOS", "", values, span=span)])[0] for span in (np.inf, 3.5))
     assert free.high > 4.8 and (bound.low, bound.high) == (free.low, 3.5)
     assert (bound.verdict, bound.detectable) == (free.verdict, free.detectable)
+
+
+def test_rounding_is_no_spread() -> None:
+    rates = np.random.default_rng(1).normal(size=7)
+    assert pooled_variance([rates] * 3, paired=True)[0] == 0

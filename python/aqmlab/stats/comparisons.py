@@ -150,6 +150,7 @@ def pooled_variance(samples: Sequence[Floats], *, paired: bool) -> tuple[float, 
         table = np.array(samples)
         rest = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
         freedom = float((table.shape[0] - 1) * (table.shape[1] - 1))
+        rest[np.abs(rest) <= 1e-12 * np.abs(table).max()] = 0.0  # rounding
         return float((rest**2).sum()) / freedom, freedom
     freedom = float(sum(each.size - 1 for each in samples))
     return sum(float(((each - each.mean()) ** 2).sum()) for each in samples) / freedom, freedom
