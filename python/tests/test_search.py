@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import runpy
+import shutil
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ from aqmlab.search.keys import parse_keys, settings
 from aqmlab.search.shrink import finding
 from aqmlab.search.trials import means
 
-FINDINGS = sorted((Path(__file__).parents[2] / "examples" / "findings").glob("*.toml"))
+ROOT = Path(__file__).parents[2]
+FINDINGS = sorted((ROOT / "examples" / "findings").glob("*.toml"))
 SHORT = {**SCENARIO, "duration": "3s"}
 BUDGET: dict[str, Any] = {"trials": 12, "batch": 4, "replications": 2, "confirm": 6}
 KEYS = {"links.down.queue.limit": "5p..200p,log", "links.down.delay": "1ms..60ms"}
@@ -137,6 +140,21 @@ def test_threads_and_interruptions_change_nothing(tmp_path: Path) -> None:
         assert not better
     with pytest.raises(aqmlab.FolderError, match="another search"):
         tune(SHORT, KEYS, goals[:1], out=tmp_path / "whole", **BUDGET)
+
+
+def test_a_search_is_bundled_with_its_code_and_its_finding(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "examples" / "my_queue.py", tmp_path)
+    queue = {"discipline": f"{tmp_path}/my_queue.py:MyQueue", "patience": "1s"}
+    keys, out = {"queue.patience": "1ms..50ms"}, tmp_path / "search"
+    assert tune(SHORT, keys, ["min:sojourn_p95"], set={"queue": queue}, out=out, **BUDGET).findings
+    file = aqmlab.bundle(out, tmp_path / "search.zip")
+    with zipfile.ZipFile(file) as archive:
+        names = {*archive.namelist()}
+    assert {"search.json", "finding.toml", "trials/sources/my_queue.py"} <= names
+    (tmp_path / "my_queue.py").unlink()
+    with pytest.raises(aqmlab.InputError, match="would execute code"):
+        aqmlab.rerun(file, tmp_path / "again")
+    assert aqmlab.rerun(file, tmp_path / "again", trust=True).agrees
 
 
 def test_an_attack_is_confirmed_and_its_file_shows_it(tmp_path: Path) -> None:

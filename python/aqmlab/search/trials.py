@@ -26,7 +26,7 @@ from aqmlab.report.document import write_text
 from aqmlab.results import RunResult, StudyResult, groups_of
 from aqmlab.scenario.quantity import numbers
 from aqmlab.study.chunks import NamedFrames, file_of, write_frames
-from aqmlab.study.execute import Backend, execute, study_info
+from aqmlab.study.execute import Backend, execute, folder_of
 from aqmlab.study.folder import ResultsFolder
 from aqmlab.study.points import Axis, AxisValue
 from aqmlab.study.sweep import Study
@@ -283,8 +283,7 @@ class Trials:
         if self.out is None:
             return None
         whole = self._of([trial for batch in self._batches for trial in batch])
-        folder = ResultsFolder(self.out / TRIALS, study_info(whole), whole.points.scenarios)
-        with folder:
+        with folder_of(whole, self.out / TRIALS) as folder:
             if not folder.complete:
                 self._fill(folder, whole)
                 folder.finish()

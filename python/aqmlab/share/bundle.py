@@ -16,6 +16,7 @@ from aqmlab.study.sources import described
 SUFFIX = ".aqmlab.zip"
 PAGES = (
     "report.html", "answers.json", "readings.csv", "verdicts.json", "cells.csv", "claims.csv",
+    "search.json", "finding*.toml",
 )  # fmt: skip
 PICTURES = ("figures", "data")
 """Folders with files of the report."""
@@ -93,11 +94,9 @@ def bundle(folder: str | Path, file: str | Path | None = None) -> Path:
         if missing := described(manifests[each])["missing"]:
             hint = "define it in a file, name it FILE.py:CLASS, and run the study again"
             raise FolderError(f"{each}: the class {missing[0]} is in no file; {hint}")
-    members = {
-        str(path.relative_to(place))
-        for each, manifest in manifests.items()
-        for path in _files(each, manifest)
-    }
+    tables = [path for each, manifest in manifests.items() for path in _files(each, manifest)]
+    pages = [path for each in {place, *results} for path in _pages(each)]
+    members = {str(path.relative_to(place)) for path in (*tables, *pages)}
     about = {"results": [str(each.relative_to(place)) for each in results]}
     with stored(target, "the bundle was not written"):
         pack(place, sorted(members), {**about, **_facts(manifests[results[0]])}, target)
@@ -105,12 +104,15 @@ def bundle(folder: str | Path, file: str | Path | None = None) -> Path:
 
 
 def _files(folder: Path, manifest: dict[str, Any]) -> Iterator[Path]:
-    """The files of a results folder: those of its manifest, and those of its report."""
+    """The files of a results folder that its manifest names."""
     yield folder / MANIFEST
     yield from (folder / name for name in seals_of(manifest))
-    yield from (folder / name for name in PAGES if (folder / name).is_file())
-    for name in PICTURES:
-        yield from (path for path in sorted((folder / name).glob("*.*")) if path.is_file())
+
+
+def _pages(folder: Path) -> Iterator[Path]:
+    """The report in a folder, and its files."""
+    for name in (*PAGES, *(f"{name}/*.*" for name in PICTURES)):
+        yield from (path for path in folder.glob(name) if path.is_file())
 
 
 def _facts(manifest: dict[str, Any]) -> dict[str, Any]:
