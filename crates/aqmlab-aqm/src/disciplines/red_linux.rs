@@ -214,8 +214,8 @@ impl IdleTable {
     /// tc's table, `tc_red_eval_idle_damping`: the decay if mean packets had found an empty queue
     /// all the time.
     fn new(wlog: u32, mean_packet: Bytes, rate: Rate) -> Self {
-        // tc_calc_xmittime rounds up.
-        let packet = (mean_packet.get() * 8 * TICKS_PER_SEC).div_ceil(rate.as_bps());
+        // tc_calc_xmittime rounds up. A link may start without a rate.
+        let packet = (mean_packet.get() * 8 * TICKS_PER_SEC).div_ceil(rate.as_bps().max(1));
         let per_tick = -libm::log(1.0 - 1.0 / (1u64 << wlog) as f64) / packet as f64;
         let most = f64::from(LONGEST_SHIFT);
         let fits = |log: &u32| most / per_tick / ((1u64 << log) as f64) < 512.0;
@@ -487,6 +487,12 @@ mod tests {
         assert_eq!(max_p(0.5), ONE / 2);
         // 60000 bytes, Plog 16.
         assert_eq!(max_p(1.0), 60_000 * 65_535);
+    }
+
+    #[test]
+    fn a_link_may_start_without_a_rate() {
+        let table = IdleTable::new(9, Bytes::new(1000), Rate::from_bps(0));
+        assert_eq!(table.shifts[1], 0, "the average keeps its value");
     }
 
     #[test]

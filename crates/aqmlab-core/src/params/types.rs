@@ -103,8 +103,8 @@ impl ParamType for Bytes {
 impl ParamType for Limit {
     const KIND: &'static str = "limit";
     fn allowed() -> String {
-        "a limit in packets (100p), bytes (150000b, 64kb) or bandwidth-delay products (2bdp), \
-         or `unlimited`"
+        "a limit above 0 in packets (100p), bytes (150000b, 64kb) or bandwidth-delay products \
+         (2bdp), or `unlimited`"
             .into()
     }
     fn read(value: &Value) -> Option<Self> {

@@ -91,7 +91,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         ("targte=5ms", "did you mean `target`?"),
         ("target", "target: `target`: `target` needs a value"),
         ("target 5", "target: `5`: expected a time with its unit"),
-        ("limit many", "limit: `many`: expected a limit in packets"),
+        ("limit many", "limit: `many`: expected a limit above 0 in packets"),
         ("target=soon", "target: `soon`: expected a time with its unit"),
         ("target 11s", "target: `11s`: expected time from 0s to 10s"),
         ("alpha 0.5", "alpha: `0.5`: expected a whole number of sixteenths from 0 to 32"),
