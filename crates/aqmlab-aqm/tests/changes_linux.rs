@@ -318,7 +318,7 @@ fn cake_has_one_queue_if_it_is_blind() {
 fn cake_remembers_the_hosts() {
     let mut queue = Changing::new("cake diffserv=besteffort isolation=dual-src-host");
     queue.offer((0..3).cycle().take(90), Ecn::NotEct, ms(0));
-    (0..9).for_each(|_| drop(queue.queue.dequeue(ms(0))));
+    assert_eq!((0..9).filter_map(|_| queue.queue.dequeue(ms(0))).count(), 9);
     queue.set("isolation", "flow", ms(0));
     queue.set("isolation", "dual-src-host", ms(0));
     let sent = (0..24).map(|_| queue.queue.dequeue(ms(0)).unwrap().flow_hash());
