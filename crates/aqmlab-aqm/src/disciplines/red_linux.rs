@@ -20,6 +20,8 @@
 //! 2. The idle table is made for the link's rate if no bandwidth is given;
 //!    tc then takes 10 Mbit/s.
 //! 3. A limit in packets counts packets. Thresholds are in bytes.
+//! 4. `adaptive` works. tc (7.1) sends it in `TCA_RED_FLAGS`, where `__red_change` (6.1 to 6.18) does
+//!    not look when it starts the timer.
 //!
 //! In common with Linux: a change of any parameter drops all packets in the queue and restarts the
 //! average, because it replaces the FIFO inside. The average of an idle queue decays 15.625 times

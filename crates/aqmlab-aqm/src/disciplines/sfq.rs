@@ -33,7 +33,8 @@
 //!    order of the old buckets' numbers, not of Linux's slots.
 //! 6. No RED inside the buckets.
 //! 7. Linux has no sets of buckets and no isolation of hosts.
-//! 8. A limit of 127 packets is taken as not given: if it is, Linux has no more than 127 buckets in
+//! 8. A running queue can be changed.
+//! 9. A limit of 127 packets is taken as not given: if it is, Linux has no more than 127 buckets in
 //!    use.
 
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};

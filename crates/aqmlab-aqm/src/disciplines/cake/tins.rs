@@ -91,22 +91,23 @@ impl Diffserv {
 
     /// The tins' shares. The first has all: what the others leave is its own.
     pub(super) fn shares(self, rate: Option<Rate>) -> Vec<Share> {
-        // Shifts, on whole bytes per second, as in Linux.
-        let shifted = |shift: u32| Share {
-            rate: rate.map(|rate| Rate::from_bps((bytes_per_second(rate) >> shift) * 8)),
-            weight: 1024 >> shift,
+        // Shifts, on whole bytes per second, as in Linux, where none (cake_set_rate) is no limit:
+        // an estimated bandwidth can be that low.
+        let part = |rate: Option<Rate>, times: u64, shift: u32| {
+            let bytes = rate.map_or(0, |rate| (bytes_per_second(rate) * times) >> shift);
+            (bytes > 0).then(|| Rate::from_bps(bytes * 8))
         };
+        let shifted = |shift: u32| Share { rate: part(rate, 1, shift), weight: 1024 >> shift };
         match self {
             Diffserv::Besteffort => vec![Share { rate, weight: 65_535 }],
             Diffserv::Diffserv3 => [0, 4, 2].map(shifted).to_vec(),
             Diffserv::Diffserv4 => [0, 4, 1, 2].map(shifted).to_vec(),
             Diffserv::Precedence | Diffserv::Diffserv8 => {
-                let less = |rate| Rate::from_bps(((bytes_per_second(rate) * 7) >> 3) * 8);
                 let mut share = Share { rate, weight: 256 };
                 let mut shares = Vec::new();
                 for _ in 0..8 {
                     shares.push(share);
-                    share = Share { rate: share.rate.map(less), weight: (share.weight * 7) >> 3 };
+                    share = Share { rate: part(share.rate, 7, 3), weight: (share.weight * 7) >> 3 };
                 }
                 shares
             }
@@ -178,6 +179,12 @@ mod tests {
         assert_eq!(eight[..3], [64_000_000, 56_000_000, 49_000_000]);
         // 7/8 to the seventh, 39.27 %.
         assert!((eight[7] as f64 / 64e6 - 0.392_695).abs() < 1e-6);
+        // 5 bytes/s.
+        let slow = Diffserv::Diffserv3.shares(Some(Rate::from_bps(40)));
+        assert_eq!(
+            [0, 1, 2].map(|tin| slow[tin].rate.map(Rate::as_bps)),
+            [Some(40), None, Some(8)]
+        );
         let weights: Vec<i64> =
             Diffserv::Precedence.shares(None).iter().map(|share| share.weight).collect();
         assert_eq!(weights, [256, 224, 196, 171, 149, 130, 113, 98]);
