@@ -7,6 +7,7 @@ import random
 import re
 import shlex
 import shutil
+import sys
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -231,6 +232,21 @@ def test_a_bundle_cannot_unpack_to_more_than_its_size(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="larger than the file"):
         unpack(file, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_class_of_an_installed_package_is_in_the_bundle(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "installed" / "ours").mkdir(parents=True)
+    (tmp_path / "installed" / "ours" / "queues.py").write_text(QUEUE)
+    with monkeypatch.context() as there:
+        there.syspath_prepend(tmp_path / "installed")
+        given = package.Scenario.read(scenario)
+        package.study(given, tmp_path / "out", set={"queue": "ours.queues:Mine"})
+    bundle = package.bundle(tmp_path / "out", tmp_path / "a.zip")
+    for name in ("ours", "ours.queues"):
+        sys.modules.pop(name, None)
+    assert package.rerun(bundle, tmp_path / "again", trust=True).agrees
 
 
 @pytest.mark.parametrize("trust", [False, True])
