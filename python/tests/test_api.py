@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import errno
+import json
 import pickle
 from importlib import import_module
 from pathlib import Path
@@ -211,6 +212,23 @@ def test_the_digest_is_of_all_that_matters(study: Path, mapping: dict[str, Any])
     assert len(set(same)) == 1
     others = [digest(seed=4), digest(replications=1), digest(set={"duration": "9s"})]
     assert len({*same, *others}) == 4
+
+
+@pytest.mark.parametrize("key", ["queue.limit", "down.queue.limit", "links.down.queue.limit"])
+def test_axes_and_settings_reach_a_queue_by_every_name(study: Path, key: str) -> None:
+    text = study.read_text()
+    count = '[[axes]]\nkey = "flows.first.count"\nname = "flows"\nvalues = [1, 2, 4]\n'
+    study.write_text(text.replace(count, f'[[axes]]\nkey = "{key}"\nvalues = ["7p", "9p"]\n'))
+    assert count in text
+
+    def limits(**settings: Any) -> list[str]:
+        points = aqmlab.Study(study, **settings).points
+        return [json.loads(each.scenario.resolved)["links"]["down"]["queue"]["limit"]
+                for each in points]  # fmt: skip
+
+    assert limits() == ["7p", "9p"] * 2
+    study.write_text(text)
+    assert set(limits(set={key: "5p"})) == {"5p"}
 
 
 def test_no_axis_may_be_called_like_a_column(mapping: dict[str, Any]) -> None:

@@ -116,8 +116,9 @@ there = "late.goodput >= 1kbit"
     assert answer.verdict == "holds"
 
 
-def test_a_case_may_set_a_parameter_of_every_contender() -> None:
-    text = PACK.replace('"flows.bulk.count" = 2', '"queue.limit" = "30p"')
+@pytest.mark.parametrize("key", ["queue.limit", "links.down.queue.limit"])
+def test_a_case_may_set_a_parameter_of_every_contender(key: str) -> None:
+    text = PACK.replace('"flows.bulk.count" = 2', f'"{key}" = "30p"')
     pack = parse(parse_toml(text, "mine.toml"), "mine.toml")
     found = Plan(pack, pack.contenders).study().points
     queues = [json.loads(each.scenario.resolved)["links"]["down"]["queue"] for each in found]
@@ -184,7 +185,7 @@ def test_a_scale_is_no_unit(unit: str, words: str) -> None:
         ("0.8 * cap", "0.8.1 * cap", ("questions.2.expect.busy", "0.8.1", "a number")),
         ('codel = "codel"', 'capacity = "codel"', ("contenders", "capacity")),
         ('"flows.bulk.count" = 2', 'queue = "pie"', ("cases.two", "the contenders fill `queue`")),
-        ("flows.bulk.count", "links.down.queue.limit", ("cases.two", "use `queue.limit`")),
+        ('"flows.bulk.count" = 2', '"down.queue" = "pie"', ("cases.two", "fill `queue`")),
     ],
 )
 def test_a_mistake_is_one_error(old: str, new: str, parts: tuple[str, ...]) -> None:

@@ -143,27 +143,15 @@ def parse(table: Mapping[str, Any], file: str, name: str = "pack") -> Pack:
 
 
 def _check_slot(form: PackForm, file: str) -> None:
-    """Refuses settings of a case that set the slot itself, or its keys by another name than it."""
+    """Refuses cases that fill the slot."""
     if list(form.contenders) == [""]:
         return
     for name, settings in form.cases.items():
         link = settings.get("bottleneck", form.scenario.get("bottleneck"))
-        slot, *others = _names(form.slot, link)
-        for key in settings:
-            if key in (slot, *others):
-                problem = f"the contenders fill `{slot}`, the slot"
-                raise input_error(problem, file=file, key=f"cases.{name}", given=key)
-            for other in others:
-                if key.startswith(f"{other}."):
-                    hint = f"use `{slot}{key.removeprefix(other)}`"
-                    problem = f"the contenders fill `{slot}`"
-                    raise input_error(problem, file=file, key=f"cases.{name}", given=key, hint=hint)
-
-
-def _names(slot: str, bottleneck: Any) -> list[str]:
-    """The slot and its other names in scenarios."""
-    queue = ["queue", f"{bottleneck}.queue", f"links.{bottleneck}.queue"]
-    return [slot, *(each for each in queue if slot in queue and each != slot)]
+        queue = {"queue", f"{link}.queue", f"links.{link}.queue"}
+        for key in (queue if form.slot in queue else {form.slot}) & settings.keys():
+            problem = f"the contenders fill `{form.slot}`"
+            raise input_error(problem, file=file, key=f"cases.{name}", given=key)
 
 
 def _case(name: str, form: PackForm) -> Case:

@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike, fspath
@@ -158,7 +158,7 @@ class Study:
         self._check_size()
         self.points = Points(base, base_file, folders, self.axes, settings)
         self.points.check()
-        self._check_bottleneck()
+        self._check_covered()
 
     def __repr__(self) -> str:
         axes = " × ".join(f"{axis.name} ({len(axis.values)})" for axis in self.axes) or "one point"
@@ -343,16 +343,13 @@ class Study:
         return value
 
     def _checked_settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Refuses a setting that would make the values of an axis all alike."""
+        """Refuses the name of an axis as a key."""
         for key in settings:
             for axis in self.axes:
                 if key == axis.name and key not in SHORT_KEYS:
                     hint = f"`only` (`--only`) takes one of its values: {key}={axis.labels[0]}"
                     problem = "this is an axis of the study, not a key of its scenario"
                     raise input_error(problem, key="set", given=key, hint=hint)
-                if all(any(_covers(key, own) for own in value.settings) for value in axis.values):
-                    problem = f"the axis `{axis.name}` of this study sets it"
-                    raise input_error(problem, key="set", given=key)
         return dict(plain(settings))
 
     def _check_size(self) -> None:
@@ -361,20 +358,19 @@ class Study:
             problem = f"expected at most {MOST_RUNS:,} runs: points times replications"
             raise input_error(problem, file=self.file, given=f"{runs:,} runs")
 
-    def _check_bottleneck(self) -> None:
-        """Refuses a setting of the bottleneck's queue under the link's name beside an axis
-        that sets it as `queue`: the axis would win."""
-        if not any(
-            key.startswith("queue") for axis in self.axes for key in axis.values[0].settings
-        ):
-            return
+    def _check_covered(self) -> None:
+        """Refuses a setting or a later axis that would make the values of an axis all alike."""
         link = json.loads(self.points[0].scenario.resolved)["bottleneck"]
-        for key in self.settings:
-            of_link = key.removeprefix("links.")
-            if f"{of_link}.".startswith(f"{link}.queue."):
-                short = of_link.removeprefix(f"{link}.")
-                problem = "an axis of this study sets this queue as `queue`"
-                raise input_error(problem, key="set", given=key, hint=f"use `{short}`")
+        for place, axis in enumerate(self.axes):
+            for key in self.settings:
+                if all(_cover([key], value.settings, any, link) for value in axis.values):
+                    problem = f"the axis `{axis.name}` of this study sets it"
+                    raise input_error(problem, key="set", given=key)
+            own = {key for value in axis.values for key in value.settings}
+            for later in self.axes[place + 1 :] if own else ():
+                if all(_cover(value.settings, own, all, link) for value in later.values):
+                    problem = f"the axis `{later.name}` after it sets all that it sets"
+                    raise input_error(problem, file=self.file, key="axes", given=axis.name)
 
 
 def study(
@@ -582,7 +578,13 @@ def _label(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def _covers(setting: str, own: str) -> bool:
-    """True if `setting` replaces everything that an axis set with `own`; `links.` is optional."""
-    setting, own = setting.removeprefix("links."), own.removeprefix("links.")
-    return own == setting or own.startswith(f"{setting}.")
+def _cover(
+    settings: Iterable[str], own: Iterable[str], how: Callable[[Iterable[bool]], bool], link: str
+) -> bool:
+    """Whether settings replace what an axis sets with any or all of its `own` keys; `links.` is
+    optional, and so is the name of the bottleneck, `link`."""
+
+    def short(key: str) -> str:
+        return key.removeprefix("links.").removeprefix(f"{link}.") + "."
+
+    return how(any(short(each).startswith(short(key)) for key in settings) for each in own)

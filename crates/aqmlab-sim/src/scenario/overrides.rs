@@ -33,18 +33,25 @@ impl Override<'_> {
         set(table, key, &self.setting.1).map_err(|error| self.blamed(error, key))
     }
 
-    /// Adds the option and the key as written to an error about this setting.
+    /// Adds the option and the key as written to an error about this setting, unless another one
+    /// did.
     pub fn blamed(&self, error: Error, key: &str) -> Error {
         let rest =
             error.key.strip_prefix(key).filter(|rest| !rest.starts_with(char::is_alphanumeric));
         match (self.option, rest) {
-            (Some(option), Some(rest)) => {
+            (Some(option), Some(rest)) if error.file.is_none() => {
                 let key = format!("{}{rest}", self.setting.0);
                 Error { key, ..error }.in_file(option)
             }
             _ => error,
         }
     }
+}
+
+/// Returns true for `links.NAME.queue` and the keys below it.
+pub(super) fn is_of_queue(whole: &str) -> bool {
+    let mut parts = whole.split('.');
+    parts.next() == Some("links") && parts.nth(1) == Some("queue")
 }
 
 /// Returns the complete key of a setting of `table`.

@@ -7,7 +7,7 @@ use aqmlab_tcp::TcpParams;
 
 use super::changes::read_changes;
 use super::columns::with_columns;
-use super::overrides::{Override, TOP_KEYS, at_key, whole_key};
+use super::overrides::{Override, TOP_KEYS, at_key, is_of_queue, whole_key};
 use super::parse_document;
 use super::{
     FlowGroup, FlowParams, LinkConfig, LinkKey, LinkNames, LinkParams, Outside, RecordParams,
@@ -106,7 +106,7 @@ fn read_params<T: Params>(table: &Table, beside: &[&str]) -> Result<T> {
 }
 
 /// Reads `table` with the overrides applied. Overrides of the bottleneck's queue are applied once
-/// the bottleneck is known.
+/// the bottleneck is known, and with them those of queues that follow.
 fn read(
     table: &mut Table,
     overrides: &[(String, Value)],
@@ -115,32 +115,37 @@ fn read(
     let overrides = overrides.iter().map(|setting| Override { setting, option: None });
     let settings =
         outside.settings.iter().map(|it| Override { setting: it, option: Some("--set") });
-    let (of_queue, others): (Vec<_>, Vec<_>) =
-        overrides.chain(settings).partition(Override::is_of_bottleneck);
-    let mut keys = Vec::new();
-    for other in &others {
-        let key = &other.setting.0;
-        let whole = whole_key(table, key).map_err(|error| other.blamed(error, key))?;
-        other.apply(table, &whole)?;
-        keys.push(whole);
+    let (mut of_queues, mut others) = (Vec::new(), Vec::new());
+    for each in overrides.chain(settings) {
+        if each.is_of_bottleneck() {
+            of_queues.push((each, None));
+            continue;
+        }
+        let key = &each.setting.0;
+        let whole = whole_key(table, key).map_err(|error| each.blamed(error, key))?;
+        if !of_queues.is_empty() && is_of_queue(&whole) {
+            of_queues.push((each, Some(whole)));
+        } else {
+            each.apply(table, &whole)?;
+            others.push((each, whole));
+        }
     }
-    let scenario = read_with_queue(table, &of_queue, outside);
+    let scenario = read_with_queues(table, of_queues, outside);
     scenario.map_err(|error| {
-        let all = others.iter().zip(&keys).rev();
-        all.fold(error, |error, (other, key)| other.blamed(error, key))
+        others.iter().rev().fold(error, |error, (other, key)| other.blamed(error, key))
     })
 }
 
-fn read_with_queue(
+fn read_with_queues(
     table: &mut Table,
-    of_queue: &[Override<'_>],
+    of_queues: Vec<(Override<'_>, Option<String>)>,
     outside: Outside<'_>,
 ) -> Result<Scenario> {
     let run: RunParams = read_params(table, TOP_KEYS)?;
     let mut links = read_links(table, run.duration, outside)?;
     let bottleneck = read_bottleneck(table, &run, &links)?;
-    if !of_queue.is_empty() {
-        set_queue(table, of_queue, &mut links[bottleneck], outside)?;
+    if !of_queues.is_empty() {
+        set_queues(table, of_queues, &mut links, bottleneck, outside)?;
     }
     let flows = read_flows(table, &links, outside)?;
     let record: RecordParams = read_group(table, "record")?.unwrap_or_default();
@@ -170,23 +175,35 @@ fn check_warmup(record: &RecordParams, duration: Span) -> Result<()> {
     Err(Error::not_allowed(record.warmup, allowed).at("warmup").at("record"))
 }
 
-/// Sets keys of a link's queue, and reads the queue again.
-fn set_queue(
+/// Sets keys of queues, without a whole key those of the bottleneck, and reads these queues again.
+fn set_queues(
     table: &mut Table,
-    overrides: &[Override<'_>],
-    link: &mut LinkConfig,
+    overrides: Vec<(Override<'_>, Option<String>)>,
+    links: &mut [LinkConfig],
+    bottleneck: usize,
     outside: Outside<'_>,
 ) -> Result<()> {
-    let place = format!("links.{}", link.name);
-    let key = |each: &Override<'_>| format!("{place}.{}", each.setting.0);
-    for each in overrides {
-        each.apply(table, &key(each))?;
+    let short =
+        |each: &Override<'_>| format!("links.{}.{}", links[bottleneck].name, each.setting.0);
+    let overrides: Vec<_> = overrides
+        .into_iter()
+        .map(|(each, whole)| (each, whole.unwrap_or_else(|| short(&each))))
+        .collect();
+    for (each, key) in &overrides {
+        each.apply(table, key)?;
     }
-    let value = at_key(table, &place).expect("it has been read");
-    *link = read_link_alone(value, link, LinkKey::Queue, outside).map_err(|error| {
-        let error = error.at(&link.name).at("links");
-        overrides.iter().rev().fold(error, |error, each| each.blamed(error, &key(each)))
-    })?;
+    for link in links {
+        let place = format!("links.{}", link.name);
+        let queue = format!("{place}.queue");
+        if !overrides.iter().any(|(_, key)| key.starts_with(&queue)) {
+            continue;
+        }
+        let value = at_key(table, &place).expect("it has been read");
+        *link = read_link_alone(value, link, LinkKey::Queue, outside).map_err(|error| {
+            let error = error.at(&link.name).at("links");
+            overrides.iter().rev().fold(error, |error, (each, key)| each.blamed(error, key))
+        })?;
+    }
     Ok(())
 }
 

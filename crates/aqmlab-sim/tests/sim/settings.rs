@@ -79,6 +79,19 @@ fn a_shaper_is_words_or_a_table() {
 }
 
 #[test]
+fn settings_of_a_queue_apply_in_their_order_by_every_name() {
+    for key in ["queue.target", "down.queue.target", "links.down.queue.target"] {
+        let [down, up] = queues(&[("queue", "codel"), (key, "7ms"), ("up.queue.limit", "5p")]);
+        assert_eq!(down, "codel target 7ms", "{key}");
+        assert_eq!(up, "fq_codel limit 5 target 3ms");
+        let [down, _] = queues(&[("queue", "codel"), (key, "7ms"), ("queue", "pie")]);
+        assert_eq!(down, "pie", "{key}");
+        let error = with(&[("queue", "pfifo"), (key, "7ms")]).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("--set: {key}: unknown key")), "{error}");
+    }
+}
+
+#[test]
 fn an_error_names_the_option_and_the_key_as_it_was_written() {
     for (key, value, expected) in [
         ("queue", "fq_codel targte 5ms", "--set: queue: `targte`: unknown word of fq_codel"),
