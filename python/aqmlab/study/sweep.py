@@ -581,8 +581,8 @@ def _label(value: Any) -> str:
 def _cover(
     settings: Iterable[str], own: Iterable[str], how: Callable[[Iterable[bool]], bool], link: str
 ) -> bool:
-    """Whether settings replace what an axis sets with any or all of its `own` keys; `links.` is
-    optional, and so is the name of the bottleneck, `link`."""
+    """Returns whether settings replace what an axis sets with any or all of its `own` keys;
+    `links.` is optional, and so is the name of the bottleneck, `link`."""
 
     def short(key: str) -> str:
         return key.removeprefix("links.").removeprefix(f"{link}.") + "."
