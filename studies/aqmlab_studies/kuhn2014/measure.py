@@ -13,7 +13,8 @@ import polars as pl
 from aqmlab.campaign import Comparison, Rule, at_most
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.stats import POSITIVE, Interval, interval
+from aqmlab.reproduce.model import Replicates
+from aqmlab.stats import UNBOUNDED
 from aqmlab_studies.shared import each_run, packets_of
 
 QUEUES = ("DropTail", "RED", "CoDel")
@@ -27,7 +28,7 @@ ROOMY = BUFFERS[1:]
 DROPTAIL = {"queue": "DropTail"}
 CUBIC = {"control": "CUBIC"}
 
-Value = tuple[float, Interval | None]
+Value = Callable[..., Replicates]
 Times = Callable[..., Floats]
 """Takes the measurements and the labels of a point: one value for each run, seconds."""
 Mean = Callable[..., float]
@@ -69,30 +70,22 @@ def increased(against: Mapping[str, str] = DROPTAIL) -> Mean:
     return lambda measured, **labels: ratio(transfer_mean, against)(measured, **labels) - 1
 
 
-def within(times: Times) -> Callable[..., Value]:
-    """The mean with its interval."""
-
-    def value(measured: Measurements, **labels: str) -> Value:
-        values = times(measured, **labels)
-        return float(values.mean()), interval(values, bounds=POSITIVE)
-
-    return value
+def within(times: Times) -> Value:
+    """The times of the replications, whose mean is shown."""
+    return lambda measured, **labels: Replicates(times(measured, **labels))
 
 
-def change(
-    times: Times, sign: float = 1.0, against: Mapping[str, str] = DROPTAIL
-) -> Callable[..., Value]:
+def change(times: Times, sign: float = 1.0, against: Mapping[str, str] = DROPTAIL) -> Value:
     """The ratio of the mean to that at the point with the labels `against`, less one. Replications
-    are pairs with the same arrivals, so the interval is that of ours - ratio * base (Fieller's, to
-    first order)."""
+    are pairs with the same arrivals, so they spread as ours - ratio * base (Fieller, to first
+    order)."""
 
-    def value(measured: Measurements, **labels: str) -> Value:
+    def value(measured: Measurements, **labels: str) -> Replicates:
         ours, base = times(measured, **labels), times(measured, **{**labels, **against})
-        multiple = float(ours.mean() / base.mean())
-        value = sign * (multiple - 1)
-        spread = interval(sign * (ours - multiple * base) / float(base.mean()))
+        multiple = ours.mean() / base.mean()
         # The differences have the mean 0.
-        return value, spread and Interval(value + spread.low, value + spread.high)
+        values = multiple - 1 + (ours - multiple * base) / base.mean()
+        return Replicates(sign * values, UNBOUNDED)
 
     return value
 

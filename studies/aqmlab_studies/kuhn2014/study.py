@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, CellTable
+from aqmlab.reproduce.model import Cause, Cell, CellTable, Replicates
 from aqmlab_studies.kuhn2014 import ns2
 from aqmlab_studies.kuhn2014.claims import claims
 from aqmlab_studies.kuhn2014.figures import figures
@@ -66,7 +66,7 @@ def _published(measured: Measurements) -> Iterator[CellTable]:
     if study.has(control="CUBIC", **where) and study.has(control="Vegas", **where):
         vegas = change(packet_times, -1.0, CUBIC)(study, control="Vegas", **where)
         reference = numbers["vegas_reduction"]
-        cell = Cell.judged("Vegas against CUBIC", "DropTail", reference, *vegas)
+        cell = Cell.of("Vegas against CUBIC", "DropTail", reference, vegas)
         yield mean_table("vegas_reduction", f"{faster} by Vegas", "share", (cell,))
 
 
@@ -97,9 +97,8 @@ def _narrow(cell: Cell) -> Cell:
     return replace(cell, row=f"{cell.row}; {cell.column}", column="RED")
 
 
-def _multiple(part: Measurements, **labels: str) -> Value:
-    number, within = change(transfer_times)(part, **labels)
-    return number + 1, within and replace(within, low=within.low + 1, high=within.high + 1)
+def _multiple(part: Measurements, **labels: str) -> Replicates:
+    return Replicates(change(transfer_times)(part, **labels).values + 1)
 
 
 def _experiments(measured: Measurements) -> Iterator[CellTable]:
@@ -122,14 +121,14 @@ tables = (_published, _beside_ns2, _experiments)
 
 def _cells(
     part: Measurements,
-    value: Callable[..., Value],
+    value: Value,
     places: Mapping[Key, dict[str, str]],
     reference: Mapping[Key, float | None] = MappingProxyType({}),
 ) -> Iterator[Cell]:
     """The cells at these places (row and column to labels), as far as they were run."""
     for key, labels in places.items():
         if part.has(**labels) and part.has(**labels | DROPTAIL):
-            yield Cell.judged(*key, reference.get(key), *value(part, **labels))
+            yield Cell.of(*key, reference.get(key), value(part, **labels))
 
 
 def _droptail(measured: Measurements) -> Iterator[Cause]:
@@ -198,14 +197,15 @@ def _reading_causes(measured: Measurements) -> Iterator[Cause]:
             "DropTail's 125 packets take 1.5 s.",
         )
     yield from _rerun(part)
-    value, found = transfer_time(part, reading=SATURATED, queue="CoDel")
-    ends = f" ({found.low:.0f} to {found.high:.0f} s)" if found else ""
     known = ns2.references()[SATURATED, "CoDel"]
+    values = transfer_time(part, reading=SATURATED, queue="CoDel")
+    found = Cell.of(SATURATED, "CoDel", known.transfer, values)
+    ends = f" ({found.low:.0f} to {found.high:.0f} s)" if found.low and found.high else ""
     yield Cause(
         "Readings near saturation",
         f"With {SATURATED} the applications ask for about as much as the link carries: what is "
         "left for the transfer is the small difference of two large numbers, and rare long bursts "
-        f"decide. With CoDel the 10 MB take {value:.0f} s here{ends} "
+        f"decide. With CoDel the 10 MB take {found.measured:.0f} s here{ends} "
         f"with {part.replications} replications, {known.transfer:.0f} s in "
         "the one run of ns-2.",
     )
