@@ -87,7 +87,8 @@ def _plain_text(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def flent(run: RunResult, name: str) -> bytes:
-    """A data file of flent's test `tcp_ndown`: what flows over the bottleneck receive, and a ping.
+    """A data file of flent's test `tcp_ndown`: what flows receive, and a ping. Flows whose
+    acknowledgements pass the bottleneck, and not their data, are uploads.
 
     Raises `InputError` if nothing was sampled, or no flow with goodput was.
     """
@@ -98,24 +99,44 @@ def flent(run: RunResult, name: str) -> bytes:
         hint = "run it with --out, or record.level=series"
         raise input_error("flent's file needs flows that were sampled", key="file", hint=hint)
     times = sorted(goodputs["time_s"].unique().to_list())
-    downloads = [_course(goodputs, flow, 1e-6) for flow in flows]
-    results = {f"TCP download::{n}": course for n, course in enumerate(downloads, 1)}
+    uploads = _uploads(run)
+    ways = {
+        "TCP download": [each for each in flows if each not in uploads],
+        "TCP upload": [each for each in flows if each in uploads],
+    }
+    results: dict[str, dict[float, float]] = {}
+    totals: dict[str, list[float | None]] = {}
+    for way, own in ways.items():
+        courses = [_course(goodputs, flow, 1e-6) for flow in own]
+        results |= {f"{way}::{n}": course for n, course in enumerate(courses, 1)}
+        there = [[course[time] for course in courses if time in course] for time in times]
+        if own:
+            totals[f"{way} sum"] = [sum(each) if each else None for each in there]
+            totals[f"{way} avg"] = [fmean(each) if each else None for each in there]
     results["Ping (ms) ICMP"] = _ping(run, series, times)
     columns = {key: [course.get(time) for time in times] for key, course in results.items()}
-    there = [[course[time] for course in downloads if time in course] for time in times]
-    columns["TCP download sum"] = [sum(each) for each in there]
-    columns["TCP download avg"] = [sum(each) / len(each) for each in there]
     document = {
         "version": 4,
-        "metadata": _metadata(run, name, flows, times),
+        "metadata": _metadata(run, name, len(ways["TCP download"]), times),
         "x_values": times,
-        "results": columns,
+        "results": columns | totals,
         "raw_values": {
             key: [{"t": EPOCH.timestamp() + time, "val": value} for time, value in course.items()]
             for key, course in results.items()
         },
     }
     return gzip.compress(json.dumps(document, allow_nan=False).encode(), mtime=0)
+
+
+def _uploads(run: RunResult) -> set[str]:
+    """The flows of which only the acknowledgements pass the bottleneck."""
+    found = set()
+    for group, index, direction in run.flows.select("group", "index", "direction").iter_rows():
+        paths = [run.scenario["flows"][group][key] for key in ("path", "return_path")]
+        data, acks = paths if direction == "forward" else reversed(paths)
+        if run.bottleneck in acks and run.bottleneck not in data:
+            found.add(f"{group}.{index}")
+    return found
 
 
 def _course(series: pl.DataFrame, subject: str, scale: float) -> dict[float, float]:
@@ -146,7 +167,7 @@ def base_rtt(scenario: Mapping[str, Any]) -> float:
     return sum(quantity(each, "delay", "delay") for each in delays if isinstance(each, str))
 
 
-def _metadata(run: RunResult, name: str, flows: list[str], times: list[float]) -> dict[str, object]:
+def _metadata(run: RunResult, name: str, downloads: int, times: list[float]) -> dict[str, object]:
     """flent's description of a test. A simulation begins at `EPOCH`."""
     start = EPOCH.replace(tzinfo=None)
     queue = run.scenario["links"][run.bottleneck]["queue"]
@@ -168,7 +189,7 @@ def _metadata(run: RunResult, name: str, flows: list[str], times: list[float]) -
         "NOTE": None,
         "FLENT_VERSION": "2.0.0",
         "IP_VERSION": 4,
-        "TEST_PARAMETERS": {"download_streams": str(len(flows))},
+        "TEST_PARAMETERS": {"download_streams": str(downloads)},
         "SERIES_META": {},
     }
 
@@ -206,8 +227,8 @@ ARRIVAL, OPPORTUNITY, DEPARTURE = range(3)
 
 
 def _events(packets: pl.DataFrame) -> pl.DataFrame:
-    """Events of packets: `time`, `kind`, `bytes`, and `after`, the milliseconds that a packet
-    which departs has waited; a drop has the time and kind of an opportunity, and 0 there."""
+    """Events of packets: `time`, `kind`, `bytes`, and `after`, the milliseconds between the lines
+    of a packet that departs; a drop has the time and kind of an opportunity, and 0 there."""
     size = (pl.col("size_bytes") + HEADER).cast(pl.UInt32)
     arrival, end = pl.col("arrival_s"), pl.col("end_s")
     is_sent = pl.col("verdict") == "delivered"
@@ -226,15 +247,20 @@ def _events(packets: pl.DataFrame) -> pl.DataFrame:
             packets.select(events(arrival, ARRIVAL, size, none)),
             packets.select(events(end, OPPORTUNITY, size, pl.when(~is_sent).then(0))),
             packets.filter(is_sent).select(
-                events(end, DEPARTURE, size, ((end - arrival) * 1e3).round())
+                events(end, DEPARTURE, size, _millis(end) - _millis(arrival))
             ),
         ]
     )
 
 
+def _millis(time: pl.Expr) -> pl.Expr:
+    """Whole milliseconds of a time, which is a whole number of nanoseconds."""
+    return (time * 1e9).round().cast(pl.Int64) // 1_000_000
+
+
 def _line() -> pl.Expr:
     """The line of an event."""
-    at, size = (pl.col("time") * 1e3).cast(pl.Int64), pl.col("bytes")
+    at, size = _millis(pl.col("time")), pl.col("bytes")
     kind, after = pl.col("kind"), pl.col("after")
     return (
         pl.when(kind == ARRIVAL)
