@@ -78,6 +78,19 @@ def of_two(first: list[float], second: list[float]) -> list[str]:
     return [line for _, line in sentences(result, found, layout)]
 
 
+def test_means_of_different_cases_are_not_a_difference(result: StudyResult) -> None:
+    """1 or 100 s with the number of flows; the queues differ by up to 0.2 s."""
+    runs = result.links.filter(pl.col("link") == "down")
+    noise = pl.col("replication") * pl.when(pl.col("queue") == "codel").then(0.1).otherwise(-0.1)
+    base = pl.when(pl.col("flows") == "8").then(100.0).otherwise(1.0)
+    values = runs.select("run", value=base + (noise + 0.1 * (pl.col("replication") == 1)))
+    metric = Metric("what", "link", "s", "", "", "", LESS, title="what")
+    shown = Shown(metric, "", "", "s", 1.0, values)
+    ((_, text),) = sentences(result, [shown], Layout.of(result.info.axes))
+    assert text.startswith("What, in both cases: no difference shown (differences up to 0.2")
+    assert "100" not in text
+
+
 def test_chance_is_no_finding() -> None:
     (text,) = of_two([1.0, 5.0, 3.0], [2.0, 3.0, 5.0])
     assert "no difference shown (means 3.00 ms to 3.33 ms; a measured difference of " in text

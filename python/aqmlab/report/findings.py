@@ -208,7 +208,11 @@ def _sentence(same: Sequence[ContestResult], measure: Shown, places: int, axis: 
     able = f"a measured difference of {measure.text(most)} or more would have been"
     if most > largest - least:
         able = "so few replications could not have shown any"
-    return f"{what}: no difference shown (means {_span(same, measure)}; {able})."
+    # Means of several places differ for other reasons.
+    seen = f"means {_span(same, measure)}"
+    if one is None:
+        seen = f"differences up to {measure.text(max(abs(each.effect) for each in same))}"
+    return f"{what}: no difference shown ({seen}; {able})."
 
 
 def _shown(same: Sequence[ContestResult], measure: Shown, one: ContestResult | None) -> str:
