@@ -246,6 +246,8 @@ def _file(place: str, folders: Sequence[str], name: str) -> Path:
     for path in tried:
         if path.is_file():
             return path.resolve()
+    if folder := next(filter(Path.is_dir, tried), None):
+        raise input_error(f"{folder} is a folder, not a file", given=name)
     names = [each.name for each in tried[0].parent.glob(f"*{tried[0].suffix}")]
     guess = nearest(Path(place).name, names)
     hint = f"did you mean `{guess}`?" if guess else None

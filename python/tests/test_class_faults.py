@@ -152,6 +152,7 @@ def test_a_fault_ends_the_run_with_one_message(
 
 SETTINGS = {
     "queue=mina.py:Mine": ["--set: queue", "there is no file", "did you mean `mine.py`?"],
+    "queue=folder.py:Mine": ["--set: queue", "folder.py is a folder, not a file"],
     "queue=no_such.module:Mine": ["--set: queue", "no_such", "a file is named with its ending"],
     "queue=mine.py": ["--set: queue", "expected FILE:CLASS"],
     "queue=mine.py:helper": ["--set: queue", "unknown class", "known: Mine"],
@@ -164,6 +165,7 @@ SETTINGS = {
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_wrong_setting_is_refused(setting: str, scenario: Path, aqmlab: Aqmlab) -> None:
     (scenario.parent / "mine.py").write_text(GOOD[QUEUE])
+    (scenario.parent / "folder.py").mkdir()
     done = aqmlab("run", scenario, "--set", "queue=mine.py:Mine", "--set", setting)
     assert_refused(done, *SETTINGS[setting])
 
