@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,8 @@ def test_the_log_has_what_the_drafts_require(tmp_path: Path) -> None:
     assert head["file_schema"] == "urn:ietf:params:qlog:file:sequential"
     assert head["serialization_format"] == "application/qlog+json-seq"
     trace = head["trace"]
-    assert "urn:ietf:params:qlog:events:quic" in trace["event_schemas"]
+    # draft-ietf-quic-qlog-quic-events-13, section 2.1: a draft has its number in the URI.
+    assert "urn:ietf:params:qlog:events:quic-13" in trace["event_schemas"]
     assert trace["vantage_point"]["type"] in ("client", "server", "network", "unknown")
     clock = trace["common_fields"]["reference_time"]
     assert clock == {"clock_type": "monotonic", "epoch": "unknown"}
@@ -275,3 +277,15 @@ def test_the_log_names_flows_as_the_tables_do(tmp_path: Path) -> None:
     ]
     assert starts != sorted(starts, key=lambda each: each[1])
     assert begun == pytest.approx(dict(starts))
+
+
+def test_datagrams_of_a_page_do_not_move_the_names_of_its_connections(tmp_path: Path) -> None:
+    """Flows of datagrams (here a DNS query and its answer) are last in the tables."""
+    page = SCENARIO.replace("[flows.bulk]\ncount = 2", '[flows.web]\nworkload = "page"')
+    (_, _, *events), result = logged(page, tmp_path, set={"record.level": "series"})
+    sent = Counter(e["group_id"] for e in events if e["name"] == "quic:packet_sent")
+    rows = result.flows.filter(pl.col("tcp_stack").is_not_null()).to_dicts()
+    assert len(rows) == len(result.flows) - 2 > 10
+    for row in rows:
+        syns = {"reverse": 1, "forward": 0}[row["direction"]]
+        assert sent[f"web.{row['index']}"] - row["segments_sent"] == syns

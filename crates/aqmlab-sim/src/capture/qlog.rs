@@ -2,8 +2,9 @@
 //!
 //! # Sources
 //! draft-ietf-quic-qlog-main-schema-14 (the file: `urn:ietf:params:qlog:file:sequential`) as JSON
-//! text sequences (RFC 7464), and the event schema `urn:ietf:params:qlog:events:quic` of
-//! draft-ietf-quic-qlog-quic-events-13. Metrics are logged at each change, not sampled.
+//! text sequences (RFC 7464), and the event schema `urn:ietf:params:qlog:events:quic-13` of
+//! draft-ietf-quic-qlog-quic-events-13 (section 2.1: a draft's number is part of the URI). Metrics
+//! are logged at each change, not sampled.
 //!
 //! # Differences
 //! TCP has no schema. In the schema of QUIC
@@ -99,7 +100,7 @@ const NAMES: [&str; 7] = [
 impl Qlog {
     pub fn new(scenario: &Scenario, file: String, to: Box<dyn Write + Send>) -> Self {
         let mut events = EventTexts { output: Output::new(file, to), text: String::new() };
-        let schemas = ["quic", "simulation"].map(|name| format!("\"{}:{name}\"", EVENTS));
+        let schemas = ["quic-13", "simulation"].map(|name| format!("\"{EVENTS}:{name}\""));
         let _ = write!(
             events.text,
             "{{\"file_schema\":\"urn:ietf:params:qlog:file:sequential\",\

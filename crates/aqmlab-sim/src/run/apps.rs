@@ -303,6 +303,8 @@ impl Simulation {
             setup.turn();
         }
         let flow = make(setup);
+        // In the tables flows of datagrams are last.
+        self.numbers[group as usize] -= u32::from(flow.is_of_datagrams());
         match place {
             Some(place) => {
                 let before = std::mem::replace(&mut self.flows[place as usize], flow);

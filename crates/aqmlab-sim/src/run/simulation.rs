@@ -36,8 +36,8 @@ pub(crate) struct Simulation {
     /// Routes by group.
     pub(super) routes: Vec<GroupRoutes>,
     pub flows: Vec<Flow>,
-    /// Number of flows made so far, by group.
-    numbers: Vec<u32>,
+    /// Number of the next flow, by group.
+    pub numbers: Vec<u32>,
     pub series: Option<Series>,
     pub(super) handled: u64,
     pub work: Work,

@@ -68,7 +68,8 @@ pub(crate) struct Flow {
     /// Other direction of a connection that is being opened.
     pub opening: Option<(u32, Opening)>,
     index: u32,
-    /// Number in its group, in the order in which flows are made.
+    /// Number in its group, in the order in which flows are made, as in the tables; not meaningful
+    /// for flows of datagrams.
     pub number: u32,
     /// Hashes of the two directions, for queues.
     pub hashes: [u32; 2],
