@@ -288,6 +288,13 @@ def test_the_goodput_of_flows_that_come_and_go_does_not_depend_on_the_record() -
     assert call_bytes == pytest.approx(1e6 / 8 * 12, rel=0.05)
 
 
+def test_datagrams_that_did_not_arrive_have_no_delay_and_no_jitter() -> None:
+    result = run(flows=flows(call=UDP), duration="1ms")
+    (row,) = result.flows.filter(group="call").to_dicts()
+    assert row["segments_sent"] > row["datagrams_received"] == 0
+    assert [row[name] for name in ("delay_mean_s", "delay_max_s", "jitter_s")] == [None] * 3
+
+
 def test_flows_of_one_group_may_have_different_round_trip_times() -> None:
     spread = {"count": 3, "delays": True, "access_delay": {"list": ["0ms", "20ms", "80ms"]}}
     result = run(flows=flows(bulk=spread), record={"warmup": "2s"})

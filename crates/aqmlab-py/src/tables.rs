@@ -242,11 +242,15 @@ fn flows(all: &[Arc<Finished>]) -> RecordBatch {
     count("lost", Observed::Everywhere, |flow, _| flow.losses.links.data);
     columns.maybe_u64("datagrams_received", |(_, flow)| Some(flow.datagrams.as_ref()?.received));
     let delays = |flow: &FlowResult| {
-        flow.delays.map_or([f64::NAN; 2], |(mean, max)| [mean, max.as_secs_f64()])
+        // Without packets the mean is NaN, and the longest is none either.
+        let measured = flow.delays.filter(|(mean, _)| !mean.is_nan());
+        measured.map_or([f64::NAN; 2], |(mean, max)| [mean, max.as_secs_f64()])
     };
     columns.f64("delay_mean_s", |(_, flow)| delays(flow)[0]);
     columns.f64("delay_max_s", |(_, flow)| delays(flow)[1]);
-    columns.f64("jitter_s", |(_, flow)| flow.datagrams.as_ref().map_or(f64::NAN, |of| of.jitter));
+    columns.f64("jitter_s", |(_, flow)| {
+        flow.datagrams.as_ref().filter(|of| of.received > 0).map_or(f64::NAN, |of| of.jitter)
+    });
     columns.finish()
 }
 
