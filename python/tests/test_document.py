@@ -16,6 +16,7 @@ from typing import Any
 import altair
 import numpy as np
 import pytest
+import vl_convert
 from helpers import Aqmlab, run_program
 from rich.console import Console
 
@@ -218,6 +219,12 @@ def test_a_pdf_has_the_same_bytes_whenever_it_is_written(tmp_path: Path) -> None
     for number, place in enumerate(map(int, places), 1):
         assert pdf[place:].startswith(b"%d 0 obj\n" % number)
     assert set(map(int, re.findall(rb"(\d+) 0 R", pdf))) == set(range(1, len(places) + 1))
+
+
+def test_the_legend_has_the_dashes_of_the_lines() -> None:
+    for name, lines in {"lines": 1, "cdf": 1}.items():
+        svg = vl_convert.vegalite_to_svg(json.dumps(CHARTS[name]))
+        assert svg.count('stroke-dasharray="5,3"') == lines + 1, name
 
 
 def test_values_that_are_all_zero_lie_at_the_end_of_an_axis() -> None:

@@ -57,7 +57,7 @@ def cdf(
     names = list(curves)
     thinned = {each: _thinned(*curve) for each, curve in curves.items()}
     rows = rows_of(thinned, x=".3f", share=".4f")
-    key = colour(names, colours, "stroke", title=legend, columns=6)
+    key = colour(names, colours, "stroke", dashed, title=legend, columns=6)
     if len(names) == 1:
         key["legend"] = None
     scale: Spec = {"domainMin": 0} if marks or any(row["x"] for row in rows) else FLAT
@@ -161,7 +161,7 @@ def lines(
             "encoding": {
                 "x": name("place", places, title=x_title, axis={"labelAngle": 0}),
                 "y": number("value", y_title, scale={"zero": True}),
-                "color": colour(names, colours),
+                "color": colour(names, colours, dashed=dashed),
                 "tooltip": [
                     tip("name", "setting"),
                     tip("place", x_title),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ WIDTH, HEIGHT = 760, 340
 """Size of a chart with one panel, on paper."""
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 FADED = 0.12
+SOLID, DASHED = [1, 0], [5, 3]
 PICK: Spec = {
     "name": "pick",
     "select": {"type": "point", "fields": ["name"]},
@@ -126,10 +128,21 @@ def tip(field: str, title: str, form: str | None = None) -> Spec:
     return {"field": field, "type": "quantitative", "title": title, "format": form}
 
 
-def colour(names: Sequence[str], colours: Colours, symbol: str = "square", **legend: Any) -> Spec:
-    """The colour of each name, with a legend whose symbols are of this kind."""
-    scale = {"domain": list(names), "range": [colours[each] for each in names]}
+def colour(
+    names: Sequence[str],
+    colours: Colours,
+    symbol: str = "square",
+    dashed: Sequence[str] = (),
+    **legend: Any,
+) -> Spec:
+    """The colour of each name, with a legend whose symbols are of this kind, or lines where some
+    names have dashed ones."""
     width = 4 if symbol == "stroke" else 0
+    if dashed:
+        symbol, width = "stroke", 2
+        test = f"indexof({json.dumps(list(dashed))}, datum.label) < 0"
+        legend["symbolDash"] = {"expr": f"{test} ? {SOLID} : {DASHED}"}
+    scale = {"domain": list(names), "range": [colours[each] for each in names]}
     key: Spec = {"title": None, "titleFontWeight": "normal", "titleOrient": "left"}
     key |= {"symbolType": symbol, "symbolStrokeWidth": width, **legend}
     return name("name", names, scale=scale, legend=key)
@@ -147,7 +160,7 @@ def among(field: str, values: Sequence[str]) -> Spec:
 
 def dashes(names: Sequence[str]) -> Spec:
     """Dashed lines for these names."""
-    return {"condition": {"test": among("name", names), "value": [5, 3]}, "value": [1, 0]}
+    return {"condition": {"test": among("name", names), "value": DASHED}, "value": SOLID}
 
 
 def layer(
