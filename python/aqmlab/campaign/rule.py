@@ -38,7 +38,7 @@ from scipy import special
 from aqmlab.metrics import scale, with_unit
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.numbers import finite
-from aqmlab.stats import FEWEST, UNBOUNDED, Bounds, Interval, t_intervals
+from aqmlab.stats import FEWEST, UNBOUNDED, Bounds, Interval, limits, t_intervals
 
 if TYPE_CHECKING:
     from aqmlab.campaign.outcomes import RuleNumber
@@ -138,8 +138,8 @@ def reaches(drawn: Floats, replications: int, *many: int) -> list[tuple[Floats, 
 
 def mean_interval(values: Floats) -> Interval:
     """The interval that the mean of values, one a replication, has in a statement."""
-    mean, error, below, above = (each.item() for each in t_intervals(values[None], 1 - LEVEL))
-    return Interval(mean - error * below, mean + error * above, LEVEL)
+    low, high = limits(values[None], 1 - LEVEL)
+    return Interval(low.item(), high.item(), LEVEL)
 
 
 def _student(replications: int, many: int) -> float:

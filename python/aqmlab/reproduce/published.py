@@ -44,7 +44,7 @@ def _delay_maximum(measured: Measurements, labels: dict[str, str], of: int = 0) 
     return measured.largest(of, **labels), within
 
 
-def _link_mean(
+def _link_column(
     measured: Measurements, labels: dict[str, str], column: str, scale: float = 1.0
 ) -> Replicates:
     """A column of `links`."""
@@ -52,7 +52,7 @@ def _link_mean(
     return _scaled(measured.count(column, **labels), scale, bounds)
 
 
-def _time_mean(
+def _time_column(
     measured: Measurements,
     labels: dict[str, str],
     group: str,
@@ -77,8 +77,8 @@ Measure = Callable[..., Value | Replicates]
 METRICS: dict[str, tuple[Measure, str]] = {
     "delay_quantile": (_delay_quantile, POOLED_METHOD),
     "delay_maximum": (_delay_maximum, LARGEST_METHOD),
-    "link": (_link_mean, MEAN_METHOD),
-    "time": (_time_mean, MEAN_METHOD),
+    "link": (_link_column, MEAN_METHOD),
+    "time": (_time_column, MEAN_METHOD),
 }
 """The metrics that a table may name: function, and how its interval is made. `METRICS` in
 a study's own `study.py` adds to them."""

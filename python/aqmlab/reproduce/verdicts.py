@@ -12,7 +12,7 @@ __all__ = ["AGREES", "DIFFERS", "UNDECIDED", "UNPUBLISHED", "VERDICTS", "Criteri
 AGREES, DIFFERS, UNPUBLISHED = "agrees", "differs", "unpublished"
 VERDICTS = {
     AGREES: "all of the interval lies within the margin, which stands below the table",
-    DIFFERS: "all of it lies outside of it; the report says why",
+    DIFFERS: "all of it lies outside; the report says why",
     UNDECIDED: "it reaches across an end of the margin, or the replications are too few for one",
     UNPUBLISHED: "the reference has no such number",
 }

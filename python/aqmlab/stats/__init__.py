@@ -30,4 +30,5 @@ from aqmlab.stats.intervals import Statistic as Statistic
 from aqmlab.stats.intervals import estimate as estimate
 from aqmlab.stats.intervals import interval as interval
 from aqmlab.stats.intervals import is_constant as is_constant
+from aqmlab.stats.intervals import limits as limits
 from aqmlab.stats.intervals import t_intervals as t_intervals

@@ -360,15 +360,22 @@ class Study:
 
     def _check_covered(self) -> None:
         """Refuses a setting or a later axis that would make the values of an axis all alike."""
+        if not self.axes:
+            return
         link = json.loads(self.points[0].scenario.resolved)["bottleneck"]
         for place, axis in enumerate(self.axes):
             for key in self.settings:
-                if all(_cover([key], value.settings, any, link) for value in axis.values):
+                if all(
+                    any(_covers([key], each, link) for each in value.settings)
+                    for value in axis.values
+                ):
                     problem = f"the axis `{axis.name}` of this study sets it"
                     raise input_error(problem, key="set", given=key)
             own = {key for value in axis.values for key in value.settings}
             for later in self.axes[place + 1 :] if own else ():
-                if all(_cover(value.settings, own, all, link) for value in later.values):
+                if all(
+                    _covers(value.settings, each, link) for value in later.values for each in own
+                ):
                     problem = f"the axis `{later.name}` after it sets all that it sets"
                     raise input_error(problem, file=self.file, key="axes", given=axis.name)
 
@@ -578,13 +585,11 @@ def _label(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def _cover(
-    settings: Iterable[str], own: Iterable[str], how: Callable[[Iterable[bool]], bool], link: str
-) -> bool:
-    """Returns whether settings replace what an axis sets with any or all of its `own` keys;
-    `links.` is optional, and so is the name of the bottleneck, `link`."""
+def _covers(settings: Iterable[str], own: str, link: str) -> bool:
+    """Returns whether settings replace what an axis sets with its key `own`; `links.` is optional,
+    and so is the name of the bottleneck, `link`."""
 
     def short(key: str) -> str:
         return key.removeprefix("links.").removeprefix(f"{link}.") + "."
 
-    return how(any(short(each).startswith(short(key)) for key in settings) for each in own)
+    return any(short(own).startswith(short(key)) for key in settings)

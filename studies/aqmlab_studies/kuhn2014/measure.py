@@ -28,7 +28,7 @@ ROOMY = BUFFERS[1:]
 DROPTAIL = {"queue": "DropTail"}
 CUBIC = {"control": "CUBIC"}
 
-Value = Callable[..., Replicates]
+Quantity = Callable[..., Replicates]
 Times = Callable[..., Floats]
 """Takes the measurements and the labels of a point: one value for each run, seconds."""
 Mean = Callable[..., float]
@@ -70,12 +70,12 @@ def increased(against: Mapping[str, str] = DROPTAIL) -> Mean:
     return lambda measured, **labels: ratio(transfer_mean, against)(measured, **labels) - 1
 
 
-def within(times: Times) -> Value:
+def within(times: Times) -> Quantity:
     """The times of the replications, whose mean is shown."""
     return lambda measured, **labels: Replicates(times(measured, **labels))
 
 
-def change(times: Times, sign: float = 1.0, against: Mapping[str, str] = DROPTAIL) -> Value:
+def change(times: Times, sign: float = 1.0, against: Mapping[str, str] = DROPTAIL) -> Quantity:
     """The ratio of the mean to that at the point with the labels `against`, less one. Replications
     are pairs with the same arrivals, so they spread as ours - ratio * base (Fieller, to first
     order)."""

@@ -19,7 +19,7 @@ from aqmlab_studies.kuhn2014.measure import (
     MAIN_BUFFER,
     QUEUES,
     Mean,
-    Value,
+    Quantity,
     change,
     packet_mean,
     packet_times,
@@ -121,7 +121,7 @@ tables = (_published, _beside_ns2, _experiments)
 
 def _cells(
     part: Measurements,
-    value: Value,
+    value: Quantity,
     places: Mapping[Key, dict[str, str]],
     reference: Mapping[Key, float | None] = MappingProxyType({}),
 ) -> Iterator[Cell]:
