@@ -115,6 +115,10 @@ def of_machine(content: bytes) -> bytes:
     return content[:18] + struct.pack("<H", 8) + content[20:]
 
 
+def cut(kept: int, of: int) -> Callable[[bytes], bytes]:
+    return lambda content: content[: len(content) * kept // of]
+
+
 @pytest.mark.parametrize(
     ("name", "change", "expected"),
     [
@@ -124,6 +128,9 @@ def of_machine(content: bytes) -> bytes:
         ("libmin.so:MyQueue", None, "there is no file "),
         ("libmine.so", None, "expected FILE:NAME"),
         ("libmine.so:MyQueue", lambda _: b"no library", "not a shared library that can be loaded"),
+        ("libmine.so:MyQueue", cut(1, 50), "this library is cut short"),
+        ("libmine.so:MyQueue", cut(1, 200), "this library is cut short"),
+        ("libmine.so:MyQueue", cut(0, 1), "not a shared library that can be loaded"),
         ("libmine.so:MyQueue", of_machine, "for another processor (ELF machine 8, not "),
         ("libmine.so:MyQueue", patched(0, "<I", 99), "it has ABI version 99, not "),
         ("libmine.so:MyQueue", patched(4, "<I", 8), "another layout of its structs"),

@@ -13,8 +13,9 @@ use aqmlab_core::{Error, Result};
 
 use crate::{File, Functions};
 
-/// Machine of this program in the header of an ELF file (System V ABI, `e_machine`), if known.
-const MACHINE: Option<u16> = match () {
+/// Machine of this program in the header of a 64-bit ELF file (System V ABI, `e_machine`), if
+/// known.
+const MACHINE: Option<u64> = match () {
     () if cfg!(target_arch = "x86_64") => Some(62),
     () if cfg!(target_arch = "aarch64") => Some(183),
     () => None,
@@ -77,7 +78,7 @@ fn open(file: File<'_>) -> std::result::Result<NonNull<c_void>, String> {
     if let Some(known) = open.handles.get(file.code) {
         return Ok(NonNull::new(*known as *mut c_void).expect("only open libraries are kept"));
     }
-    check_machine(file.path)?;
+    check_file(file.path)?;
     // The system returns the old library for the path of one that it has opened before.
     let handle = if open.paths.contains(file.path) {
         let copy = std::env::temp_dir().join(format!("aqmlab-{}-{}.so", process::id(), file.code));
@@ -105,18 +106,32 @@ fn dlopen(path: &Path) -> std::result::Result<NonNull<c_void>, String> {
     })
 }
 
-/// Refuses an ELF file of another machine, for which `dlopen` reports a missing file.
-fn check_machine(path: &Path) -> std::result::Result<(), String> {
+/// Refuses an ELF file of another machine, for which `dlopen` reports a missing file, and one that
+/// is cut short: the process would end when it reads what is missing.
+fn check_file(path: &Path) -> std::result::Result<(), String> {
     let content = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
-    match (content.get(..4), content.get(18..20), MACHINE) {
-        (Some(b"\x7fELF"), Some(&[low, high]), Some(own)) => {
-            match u16::from_le_bytes([low, high]) {
-                machine if machine == own => Ok(()),
-                machine => Err(format!(
-                    "this library is for another processor (ELF machine {machine}, not {own})"
-                )),
-            }
-        }
-        _ => Ok(()),
+    let (true, Some(own)) = (content.starts_with(b"\x7fELF"), MACHINE) else { return Ok(()) };
+    let [machine, entry, entries] = [18, 54, 56].map(|at| number(&content, at, 2));
+    if machine.is_some_and(|machine| machine != own) {
+        let machine = machine.unwrap_or_default();
+        return Err(format!(
+            "this library is for another processor (ELF machine {machine}, not {own})"
+        ));
     }
+    let end = |index| {
+        let header = number(&content, 32, 8)?.checked_add(entry? * index)?;
+        let [start, length] = [8, 32].map(|field| number(&content, header.checked_add(field)?, 8));
+        start?.checked_add(length?)
+    };
+    let is_whole = |index| end(index).is_some_and(|end| end <= content.len() as u64);
+    match entries.is_some_and(|entries| (0..entries).all(is_whole)) {
+        true => Ok(()),
+        false => Err("this library is cut short: build or copy it again".into()),
+    }
+}
+
+/// Returns the number in so many bytes of a file, the lowest first; none past its end.
+fn number(content: &[u8], at: u64, bytes: usize) -> Option<u64> {
+    let field = content.get(usize::try_from(at).ok()?..)?.get(..bytes)?;
+    Some(field.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
 }

@@ -139,6 +139,16 @@ mod tests {
         }
     }
 
+    /// Flow 1 is active and has no packet when flow 2 has to give way.
+    #[test]
+    fn a_packet_without_bytes_gives_way() {
+        let mut queue = queue(&DrrParams { limit: Limit::Packets(2), ..Default::default() });
+        offer(&mut queue, [1, 2].map(|flow| packet(flow, 0)));
+        assert_eq!(offer(&mut queue, [packet(3, 0)]).len(), 1);
+        let dropped = offer(&mut queue, [packet(3, 0)]);
+        assert_eq!(dropped.iter().map(Packet::flow_hash).collect::<Vec<_>>(), [2]);
+    }
+
     #[test]
     fn hosts_can_share_instead_of_flows() {
         let turns = |isolation| {

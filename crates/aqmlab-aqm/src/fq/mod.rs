@@ -242,8 +242,12 @@ impl<I: FlowAqm, S: FlowScheduler> Fq<I, S> {
 
     /// The bucket with the most bytes; of equals the one with the lowest number.
     fn longest(&self) -> Option<u32> {
-        let bytes = |index: u32| self.buckets[index as usize].fifo.backlog().bytes;
-        self.scheduler.active().max_by_key(|index| (bytes(*index), core::cmp::Reverse(*index)))
+        let most = |index: &u32| {
+            let fifo = &self.buckets[*index as usize].fifo;
+            // Packets may have no bytes, and active buckets no packets.
+            (fifo.backlog().bytes, !fifo.is_empty(), core::cmp::Reverse(*index))
+        };
+        self.scheduler.active().max_by_key(most)
     }
 
     /// True if an arriving packet of this size fits.

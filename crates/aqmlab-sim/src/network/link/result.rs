@@ -103,7 +103,10 @@ impl LinkResult {
             let name = format!("sojourn_{}_s", percentile(*quantile));
             columns.add(name, move |link| link.sojourn.quantiles[i]);
         }
-        columns.add("sojourn_max_s", |link| link.sojourn.max.as_secs_f64());
+        columns.add("sojourn_max_s", |link| match link.sojourn.count {
+            0 => f64::NAN,
+            _ => link.sojourn.max.as_secs_f64(),
+        });
         let losses = |of: fn(&TimeSummary) -> f64| {
             move |link: &LinkResult| match link.loss_intervals.count {
                 0 => f64::NAN,
