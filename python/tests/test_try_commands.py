@@ -36,7 +36,7 @@ def shaper(root: Sequence[str], group: Sequence[str], device: str) -> dict[str, 
     """The words of an HTB qdisc with its size table, and of its class, as a link's shaper."""
     given = dict(zip(group[::2], group[1::2], strict=True))
     sizes = {key: f"{given[key]}b" for key in ("burst", "cburst")}
-    found: dict[str, Any] = {"rate": given["rate"], **sizes}
+    found: dict[str, Any] = {"rate": given["rate"], "stab": True, **sizes}
     table = dict(zip(root[1::2], root[2::2], strict=False)) if root[0] == "stab" else {}
     counted = {"overhead": int(table.get("overhead", 0)) + header(device)}
     counted["mpu"] = int(table.get("mpu", 0))

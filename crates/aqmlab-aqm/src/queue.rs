@@ -3,7 +3,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use aqmlab_core::{Packet, Result, Stream, Time};
+use aqmlab_core::{Framing, Packet, Result, Stream, Time};
 
 use crate::discipline::{
     Backlog, Context, Headers, LinkEnv, Note, QueueConfig, QueueDiscipline, Reason, Sink,
@@ -56,6 +56,41 @@ impl Counts {
     }
 }
 
+/// Sizes that a discipline counts in place of the packets' own.
+///
+/// # Source
+/// tc-stab(8): `__qdisc_calculate_pkt_len` of Linux's sch_api writes the size that every discipline
+/// below reads.
+#[derive(Clone)]
+struct SizeTable {
+    framing: Framing,
+    /// Position and size of each queued packet, by the position that it has in the queue.
+    own: Vec<(u32, u32)>,
+    unused: Vec<u32>,
+}
+
+impl SizeTable {
+    fn enter(&mut self, packet: &mut Packet) {
+        let own = (packet.position, packet.size());
+        packet.set_size(self.framing.wire_size(own.1));
+        packet.position = self.unused.pop().unwrap_or_else(|| {
+            self.own.push(own);
+            self.own.len() as u32 - 1
+        });
+        self.own[packet.position as usize] = own;
+    }
+    fn leave(&mut self, packet: &mut Packet) {
+        let (position, size) = self.own[packet.position as usize];
+        self.unused.push(packet.position);
+        packet.position = position;
+        packet.set_size(size);
+    }
+    /// The packet's own size.
+    fn of(&self, packet: &Packet) -> u64 {
+        self.own[packet.position as usize].1.into()
+    }
+}
+
 /// A queue discipline, its random stream and its counts.
 ///
 /// After every call the owner takes the dropped packets back with
@@ -69,6 +104,7 @@ pub struct Queue {
     backlog: Backlog,
     /// Counts of delivered and dropped packets.
     gone: Counts,
+    sizes: Option<Box<SizeTable>>,
 }
 
 impl Queue {
@@ -80,7 +116,16 @@ impl Queue {
             sink: Sink::default(),
             backlog: Backlog::default(),
             gone: Counts::default(),
+            sizes: None,
         }
+    }
+
+    /// Makes the discipline count the sizes that packets have with this framing, as tc-stab(8)
+    /// does. The counts of the queue are in the packets' own sizes. The queue must be empty.
+    #[must_use]
+    pub fn with_size_table(mut self, framing: Framing) -> Self {
+        self.sizes = Some(Box::new(SizeTable { framing, own: Vec::new(), unused: Vec::new() }));
+        self
     }
 
     /// Enqueues an arriving packet.
@@ -92,9 +137,12 @@ impl Queue {
 
     /// Enqueues a packet whose arrival time is `now`, with access to the headers of packets.
     #[inline]
-    pub fn enqueue_stamped(&mut self, packet: Packet, now: Time, headers: &dyn Headers) {
+    pub fn enqueue_stamped(&mut self, mut packet: Packet, now: Time, headers: &dyn Headers) {
         debug_assert!(packet.arrival() == now);
         self.took(packet.size());
+        if let Some(sizes) = &mut self.sizes {
+            sizes.enter(&mut packet);
+        }
         let (random, sink) = (&mut self.random, &mut self.sink);
         let mut cx = Context { now, random, headers, sink };
         self.discipline.enqueue(packet, &mut cx);
@@ -104,9 +152,12 @@ impl Queue {
     #[inline]
     pub fn dequeue(&mut self, now: Time) -> Option<Packet> {
         let mut cx = Context::new(now, &mut self.random, &mut self.sink);
-        let packet = self.discipline.dequeue(&mut cx);
+        let mut packet = self.discipline.dequeue(&mut cx);
         // Not taken out of the option and put in again: that would be copies.
-        if let Some(packet) = &packet {
+        if let Some(packet) = &mut packet {
+            if let Some(sizes) = &mut self.sizes {
+                sizes.leave(packet);
+            }
             self.gave(packet.size());
         }
         packet
@@ -174,7 +225,10 @@ impl Queue {
     #[inline(never)]
     fn drain_dropped(&mut self, mut each: impl FnMut(Packet, Reason)) {
         let mut dropped = core::mem::take(&mut self.sink.dropped);
-        for (packet, reason) in dropped.drain(..) {
+        for (mut packet, reason) in dropped.drain(..) {
+            if let Some(sizes) = &mut self.sizes {
+                sizes.leave(&mut packet);
+            }
             self.gone.dropped[reason as usize] += 1;
             self.gone.dropped_bytes += u64::from(packet.size());
             self.left(packet.size());
@@ -228,7 +282,12 @@ impl Queue {
     /// the old discipline keeps count as dropped for want of room, and are returned.
     pub fn replace(&mut self, mut discipline: Box<dyn QueueDiscipline>, now: Time) -> Backlog {
         let mut packets = Vec::new();
-        let kept = self.drain(now, |packet| packets.push(packet));
+        let mut kept = self.drain(now, |packet| packets.push(packet));
+        if let Some(sizes) = &self.sizes {
+            let dropped = self.sink.dropped.iter().map(|(packet, _)| packet);
+            let known = packets.iter().chain(dropped).map(|packet| sizes.of(packet));
+            kept.bytes = self.backlog.bytes - known.sum::<u64>();
+        }
         self.gone.dropped[Reason::Overlimit as usize] += kept.packets;
         self.gone.dropped_bytes += kept.bytes;
         self.backlog.packets = self.backlog.packets.wrapping_sub(kept.packets);
@@ -247,21 +306,24 @@ impl Queue {
         kept
     }
 
-    /// At the end of a run, passes every packet that is still queued to `each`. Returns the number
-    /// of packets that the discipline keeps.
-    pub fn into_queued(mut self, now: Time, mut each: impl FnMut(&Packet)) -> u64 {
-        if self.discipline.list(&mut each) {
+    /// At the end of a run, passes the arrival time of every packet that is still queued to `each`.
+    /// Returns the number of packets that the discipline keeps.
+    pub fn into_queued(mut self, now: Time, mut each: impl FnMut(Time)) -> u64 {
+        if self.discipline.list(&mut |packet| each(packet.arrival())) {
             return 0;
         }
-        let kept = self.drain(now, |packet| each(&packet));
-        self.take_dropped(|packet, _| each(&packet));
+        let kept = self.drain(now, |packet| each(packet.arrival()));
+        self.take_dropped(|packet, _| each(packet.arrival()));
         kept.packets
     }
 
-    /// Returns the backlog by the discipline.
+    /// Returns the backlog by the discipline; its bytes by the counts where the discipline counts
+    /// other sizes.
     #[inline]
     pub fn backlog(&self) -> Backlog {
-        self.discipline.backlog()
+        let backlog = self.discipline.backlog();
+        let bytes = if self.sizes.is_some() { self.backlog.bytes } else { backlog.bytes };
+        Backlog { bytes, ..backlog }
     }
 
     /// Returns the backlog by the counts, without a call of the discipline.
@@ -308,7 +370,7 @@ impl Queue {
     /// # Panics
     /// Panics if packets or bytes are missing: a bug of the discipline.
     pub fn assert_conservation(&self, name: &str) {
-        let Backlog { packets, bytes } = self.discipline.backlog();
+        let Backlog { packets, bytes } = self.backlog();
         let counts = self.counts();
         let accounted = counts.delivered + counts.dropped_total() + packets;
         assert_eq!(counts.arrived, accounted, "{name}: packets not conserved: {counts:?}");
@@ -319,9 +381,13 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use aqmlab_core::framing::LinkLayer;
+    use aqmlab_core::{Bytes, Limit};
+
     use super::*;
-    use crate::disciplines::droptail::DropTailParams;
-    use crate::testing::{TestPacket, queue};
+    use crate::discipline::Discipline;
+    use crate::disciplines::{droptail::DropTailParams, drr::DrrParams};
+    use crate::testing::{TestPacket, drain, env, queue};
 
     /// Two packets of 1000 bytes are queued at the end of the warm-up; one is sent before it and
     /// one after it, and two arrive after it.
@@ -338,5 +404,32 @@ mod tests {
         assert_eq!((since.arrived, since.arrived_bytes), (4, 4000));
         assert_eq!((since.delivered, since.delivered_bytes), (1, 1000));
         assert_eq!(since.arrived, since.delivered + queue.backlog().packets);
+    }
+
+    /// Acknowledgements of 52 bytes are two cells of ADSL, 106 bytes: two in a turn of 212 bytes
+    /// and not four; the owner has the packets as they were.
+    #[test]
+    fn a_size_table_is_for_the_discipline_alone() {
+        let params = DrrParams {
+            quantum: Some(Bytes::new(212)),
+            limit: Limit::Bytes(Bytes::new(424)),
+            ..DrrParams::default()
+        };
+        let mut queue = queue(&params).with_size_table(LinkLayer::PppoeLlcsnap.framing());
+        for (number, flow) in [1, 1, 1, 2, 2].into_iter().enumerate() {
+            let mut packet = Packet::of_flow(flow).with_size(52);
+            packet.position = number as u32;
+            queue.enqueue(packet, Time::ZERO);
+        }
+        let mut dropped = Vec::new();
+        queue.take_dropped(|packet, _| dropped.push((packet.position, packet.size())));
+        assert_eq!(dropped, [(2, 52)], "the third does not fit beside the fifth");
+        assert_eq!(queue.backlog(), Backlog { packets: 4, bytes: 208 });
+        queue.replace(params.build(&env()), Time::ZERO);
+        assert_eq!(queue.backlog(), Backlog { packets: 4, bytes: 208 });
+        let order = drain(&mut queue);
+        let order: Vec<_> = order.iter().map(|packet| (packet.position, packet.size())).collect();
+        assert_eq!(order, [0, 1, 3, 4].map(|position| (position, 52)));
+        queue.assert_conservation("queue");
     }
 }

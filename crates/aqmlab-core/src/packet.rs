@@ -206,6 +206,12 @@ impl Packet {
     pub fn size(&self) -> u32 {
         self.word.0.get() as u32
     }
+    /// Sets the size.
+    #[inline(always)]
+    pub fn set_size(&mut self, size: u32) {
+        let others = self.word.0.get() & !u64::from(u32::MAX);
+        self.word.0 = PacketWord::ALWAYS | (others | u64::from(size));
+    }
     /// Returns the hash of the packet's flow.
     #[inline(always)]
     pub fn flow_hash(&self) -> u32 {

@@ -1196,6 +1196,7 @@ class Shaper(Part):
     ceil: RateLike | None = None
     burst: SizeLike | Literal["none"] | None = None
     cburst: SizeLike | Literal["none"] | None = None
+    stab: bool | None = None
     link_layer: (
         Literal[
             "raw",

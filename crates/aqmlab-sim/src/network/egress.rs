@@ -55,6 +55,9 @@ params! {
         /// bytes and those of 1 ns at `ceil`.
         cburst: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 30)),
             source "tc-htb(8), cburst; iproute2's q_htb.c";
+        /// Whether the queue counts packets in the sizes of the shaper, as below a size table;
+        /// else only the class does.
+        stab: bool = false, source "tc-stab(8)";
     } with {
         /// Size of packets that the shaper counts.
         framing: FramingParams = FramingParams::default();

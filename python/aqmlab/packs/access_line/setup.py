@@ -93,8 +93,8 @@ def _stage(words: str, way: str, line: Line, share: float) -> dict[str, str]:
     if _parsed(words)["discipline"] != "cake":
         rate *= CODING.get(kind.layer, 1.0)
         burst = f"{max(LEAST_BURST, rate * BURST / 8):.0f}"
-        htb = f"htb rate {_kbit(rate)} burst {burst} cburst {burst} {STAB[kind.layer]}"
-        return {"queue": words, "shaper": htb.strip()}
+        htb = f"htb rate {_kbit(rate)} burst {burst} cburst {burst} {STAB[kind.layer]} stab=true"
+        return {"queue": words, "shaper": htb}
     # Without a keyword cake counts the header of an Ethernet device.
     framing = "overhead 0" if kind.layer == "raw" else kind.layer
     ingress = " ingress" if way == "down" else ""

@@ -59,9 +59,13 @@ impl QueuedLink {
         };
         let base_rtt = setup.base_rtts[index];
         let env = LinkEnv::new(config.service_rate(), base_rtt).with_sizes(setup.mtu, HEADER);
+        let mut queue = Queue::new(config.queue.build_checked(&env), stream("queue"));
+        if let Some(shaper) = config.shaper.as_ref().filter(|shaper| shaper.stab) {
+            queue = queue.with_size_table(shaper.framing.resolve());
+        }
         let mut link = QueuedLink {
             name: config.name.clone(),
-            queue: Queue::new(config.queue.build_checked(&env), stream("queue")),
+            queue,
             probe: LinkProbe::new(&config.thresholds, base_rtt, setup.record_packets),
             index: index as u32,
             egress: Egress::new(config, base_rtt).map(Box::new),
@@ -318,7 +322,7 @@ impl QueuedLink {
         if let Some(egress) = &self.egress {
             egress.assert_littles_law(end, &self.name);
         }
-        let kept = self.queue.into_queued(end, |packet| inside.add(end - packet.arrival()));
+        let kept = self.queue.into_queued(end, |arrival| inside.add(end - arrival));
         inside.add_unknown(kept, end);
         self.probe.assert_littles_law(end, backlog, inside, &self.name);
     }
