@@ -58,6 +58,7 @@ pub struct Receiver {
     deadline: Deadline,
     /// Acknowledgements to be sent now: out of order, each segment has one.
     due: bool,
+    has_syn: bool,
     syn_ack_due: bool,
     ecn: EcnMode,
     /// ECE is set: until CWR comes, or, as DCTCP.CE, until a segment comes
@@ -109,6 +110,7 @@ impl Receiver {
             unacknowledged: 0,
             deadline: Deadline::NEVER,
             due: false,
+            has_syn: false,
             syn_ack_due: false,
             ecn: params.ecn,
             ece: false,
@@ -157,6 +159,10 @@ impl Receiver {
     #[inline(always)]
     pub fn on_segment(&mut self, now: Time, segment: &DataSegment) {
         if segment.syn {
+            // Until the handshake is over the first one is echoed (Linux: tcp_check_req).
+            if !std::mem::replace(&mut self.has_syn, true) {
+                self.recent = segment.sent_at;
+            }
             self.syn_ack_due = true;
             if let Some(sizing) = &mut self.sizing {
                 sizing.on_syn(now);

@@ -103,13 +103,14 @@ impl LinuxSender {
         state.delivered = 1;
         state.delivered_at = state.micros;
         state.flight_began = self.clock.nanos(self.conn.syn_sent) / 1000;
-        let measured = self.conn.syn_repeats == 0 || ack.timestamps.is_some();
-        if measured {
-            let sent = ack
-                .timestamps
-                .filter(|_| self.conn.syn_repeats > 0)
-                .map_or(self.conn.syn_sent, |t| t.echo);
-            let rtt = state.micros.saturating_sub(self.clock.nanos(sent) / 1000);
+        let (syn_sent, repeats) = (self.conn.syn_sent, self.conn.syn_repeats);
+        let echoed = ack.timestamps.map(|times| self.clock.stamp(times.echo));
+        if repeats == 0 || echoed.is_some() {
+            // One that was repeated is measured by timestamps, in milliseconds.
+            let rtt = match echoed.filter(|_| repeats > 0) {
+                Some(echoed) => (state.nanos / 1_000_000).saturating_sub(echoed).max(1) * 1000,
+                None => state.micros.saturating_sub(self.clock.nanos(syn_sent) / 1000),
+            };
             state.take_min_rtt(rtt, false);
             state.estimate(rtt);
             state.rto = state.base_rto().min(state.rto_max);
@@ -124,8 +125,10 @@ impl LinuxSender {
             let micros = 1000 * state.rto;
             (state.mdev, state.mdev_max, state.rttvar) = (micros, micros, micros);
         }
-        // tcp_init_transfer: one segment if the SYN was sent three times.
-        state.cwnd = if self.conn.syn_repeats > 1 { 1 } else { state.initial_window };
+        // tcp_init_transfer: one segment if the SYN was sent three times, unless the echo is the
+        // first one's: the SYN-ACK was late or lost (tcp_try_undo_spurious_syn).
+        let is_spurious = echoed == Some(self.clock.stamp(syn_sent));
+        state.cwnd = if repeats > 1 && !is_spurious { 1 } else { state.initial_window };
         state.cwnd_stamp = state.jiffies;
         state.last_sent = state.jiffies;
         self.pending = None;
@@ -315,6 +318,7 @@ mod tests {
     use aqmlab_core::Span;
 
     use crate::params::{Profile, TcpParams};
+    use crate::receiver::Receiver;
     use crate::segment::{Ack, Timestamps};
     use crate::testing::{RTT, at};
     use crate::{SackBlocks, Sender};
@@ -345,6 +349,34 @@ mod tests {
             assert_eq!(sender.cwnd(), 10 * params.mss.get());
             assert!(sender.ssthresh() > 1 << 60);
             assert_eq!(sender.rto(), Span::from_secs(3), "no sample without timestamps");
+        }
+    }
+
+    /// tcp_try_undo_spurious_syn, tcp_check_req: what the SYN-ACK echoes is the SYN that came first.
+    #[test]
+    fn a_late_syn_ack_is_no_loss_and_repetitions_keep_the_first_echo() {
+        let params = TcpParams::of_profile(Profile::Linux6).unwrap();
+        for (came, window) in [(0, 10), (1, 1)] {
+            let mut sender = Sender::new(&params, Some(100_000), 1);
+            let mut receiver = Receiver::new(&params);
+            sender.open(at(20_000));
+            let mut last = at(20_000);
+            for number in 0..3 {
+                let syn = sender.poll(last).unwrap();
+                if number >= came {
+                    receiver.on_segment(last + RTT / 2, &syn);
+                }
+                last = sender.next_timeout().unwrap();
+                sender.on_timeout(last);
+            }
+            let answer = receiver.poll(last).unwrap();
+            assert_eq!(answer.timestamps.unwrap().value, last);
+            sender.on_ack(last + RTT / 2, &answer);
+            assert_eq!(sender.cwnd(), window * params.mss.get());
+            let first = at(20_000 + 1000 * came);
+            let apart =
+                (last + RTT / 2 - first).as_nanos().abs_diff(sender.srtt().unwrap().as_nanos());
+            assert!(apart < 60_000_000, "{:?}", sender.srtt());
         }
     }
 
