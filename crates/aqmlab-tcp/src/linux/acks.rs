@@ -166,7 +166,8 @@ impl LinuxSender {
             self.advance(number);
             flags |= flag::WIN_UPDATE;
         } else {
-            flags |= flag::SLOWPATH | self.update_window(number, ack.window);
+            // A mere repetition keeps to the predicted path of the header.
+            flags |= self.update_window(number, ack.window) | (u32::from(slow) * flag::SLOWPATH);
             if !ack.sack.is_empty() && self.sysctl.sack {
                 sacked = self.take_sack(ack, prior_una, &mut rate);
                 flags |= sacked.flags;

@@ -115,3 +115,36 @@ impl Algorithm for Westwood {
         see("bandwidth_bps", bits(f64::from(self.bandwidth) * 1000.0));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::congestion::CongestionConfig;
+    use crate::linux::control::LinuxControl;
+    use crate::params::{Profile, Recovery, TcpParams};
+    use crate::segment::Ack;
+    use crate::testing::{RTT, at};
+
+    /// tcp_westwood_ack: a duplicate counts as a segment only on the slow path, which one without
+    /// SACK and with the same window does not take (tcp_rcv_established).
+    #[test]
+    fn repetitions_do_not_count_as_delivered() {
+        let mut params = TcpParams::of_profile(Profile::Linux61).unwrap();
+        params.congestion_control = CongestionConfig::named("westwood").unwrap();
+        params.recovery = Recovery::NewReno;
+        let mut sender = crate::linux::LinuxSender::new(&params, Some(100_000), 1);
+        sender.open(at(0));
+        let answer = Ack { syn: true, window: 65_535, ..Ack::default() };
+        sender.on_ack(at(0) + RTT, &answer);
+        while sender.poll(at(0) + RTT).is_some() {}
+        let mut count = |ack, window| {
+            sender.on_ack(at(0) + RTT * 2, &Ack { ack, window, ..Ack::default() });
+            let LinuxControl::Westwood(westwood) = &sender.control else { panic!("another") };
+            westwood.bytes
+        };
+        let mss = params.mss.get() as u32;
+        assert_eq!(count(params.mss.get(), 65_535), 0, "the first one only says where it begins");
+        assert_eq!(count(params.mss.get(), 65_535), 0);
+        assert_eq!(count(params.mss.get(), 60_000), mss);
+        assert_eq!(count(params.mss.get(), 70_000), 2 * mss);
+    }
+}
