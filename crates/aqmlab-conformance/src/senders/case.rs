@@ -178,6 +178,7 @@ impl Case {
             outcome: around.outcome,
         };
         let (mut stamps, mut sent, mut lost) = (0, 0, Vec::new());
+        let (mut end, mut of_new) = (0, None);
         for (number, line) in lines.enumerate() {
             let place = format!("line {}", number + 2);
             let before = case.events.len();
@@ -192,13 +193,25 @@ impl Case {
             let stamp = case.take_line(&columns, line).map_err(|error| error.at(&place))?;
             let is_data = matches!(case.events.last(), Some(Event::Sent { .. }));
             sent += u64::from(is_data && case.events.len() > before);
+            let mut again = false;
+            if let (true, Some(Event::Sent { seq, len, .. })) = (is_data, case.events.last()) {
+                again = *seq < end;
+                end = end.max(seq + u64::from(*len));
+            }
             if let Some((at, stamp)) = stamp {
                 stamps += 1;
                 // The first ones are recorded later than they bear.
                 if stamps > UNSURE {
-                    case.take_stamp(at, stamp);
+                    narrow(&mut case.phase, at, stamp);
+                    if !again {
+                        narrow(&mut of_new, at, stamp);
+                    }
                 }
             }
+        }
+        // What is sent again may bear the time at which pacing would have let it leave.
+        if case.phase.is_some_and(|(least, most)| least > most) {
+            case.phase = of_new;
         }
         let longest = case.events.iter().filter_map(|event| match event {
             Event::Sent { len, .. } => Some(u64::from(*len)),
@@ -207,13 +220,6 @@ impl Case {
         case.path = Path::read(&around.path, &lost)?;
         case.settings.mss = longest.max().unwrap_or(case.settings.mss);
         Ok(case)
-    }
-
-    /// Timestamps are the milliseconds of the clock: each bounds the phase on both sides.
-    fn take_stamp(&mut self, at: Time, stamp: u64) {
-        let least = stamp as i64 * JIFFY - at.as_nanos() as i64;
-        let (known_least, known_most) = self.phase.unwrap_or((i64::MIN, i64::MAX));
-        self.phase = Some((known_least.max(least), known_most.min(least + JIFFY)));
     }
 
     /// Parses a line; returns the timestamp of a sent segment.
@@ -256,18 +262,23 @@ impl Case {
     pub(super) fn is_bbr(&self) -> bool {
         self.settings.control == "bbr"
     }
-    /// Other places of the clocks that the recording allows as well: within a microsecond, and
-    /// without timestamps anywhere in a jiffy.
+    /// Other places of the clocks that the recording allows as well: within a microsecond, between
+    /// the bounds that few timestamps leave (without any, anywhere in a jiffy), and in the wheel, as
+    /// a timer's wait is not seen if events lie in it.
     pub(super) fn clocks(&self) -> impl Iterator<Item = (Span, u64)> {
         let (phase, jiffies) = self.clock();
-        let known = self.phase.is_some() || self.timers().next().is_some();
-        let tenths = if known { 0..0 } else { 1..10 };
-        let anywhere = tenths.map(|tenth| tenth * JIFFY as u64 / 10);
+        let timers = || self.timers().next().map_or((0, JIFFY), |_| (0, 0));
+        let (least, most) = self.phase.unwrap_or_else(timers);
+        let between = (most - least).clamp(0, JIFFY) as u64;
+        let centre = if between > 0 { JIFFY as u64 - between / 2 } else { 0 };
+        let anywhere = (1..16).map(move |part| centre + part * between / 16);
         let within = (1..8).map(|eighth| eighth * 125);
-        anywhere.chain(within).map(move |more| {
+        let of_phase = anywhere.chain(within).map(move |more| {
             let phase = (phase.as_nanos() + more) % JIFFY as u64;
             (Span::from_nanos(phase), jiffies)
-        })
+        });
+        let of_wheel = (1..8).chain((1..8).map(|more| 8 * more));
+        of_phase.chain(of_wheel.map(move |more| (phase, jiffies + more)))
     }
     /// Where the kernel's clocks were when the connection began: how much of a jiffy had
     /// passed, and how many jiffies past a multiple of 4096.
@@ -305,6 +316,13 @@ impl Case {
             by_timer.then_some((event.at(), wait))
         })
     }
+}
+
+/// Timestamps are the milliseconds of the clock: each bounds the phase on both sides.
+fn narrow(phase: &mut Option<(i64, i64)>, at: Time, stamp: u64) {
+    let least = stamp as i64 * JIFFY - at.as_nanos() as i64;
+    let (known_least, known_most) = phase.unwrap_or((i64::MIN, i64::MAX));
+    *phase = Some((known_least.max(least), known_most.min(least + JIFFY)));
 }
 
 /// Positions of the columns.
