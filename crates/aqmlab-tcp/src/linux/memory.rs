@@ -72,7 +72,6 @@ impl LinuxSender {
             return;
         }
         self.check_app_limited();
-        self.had_sent_all = self.state.nxt == self.state.written;
         self.has_written = true;
         self.fill();
     }

@@ -37,7 +37,7 @@ use aqmlab_core::{Rate, Span, Time};
 use clock::Clock;
 use control::LinuxControl;
 use memory::Memory;
-use offload::Buffer;
+use offload::Buffers;
 use segment_queue::Queue;
 use state::{CaState, Pending, State};
 
@@ -97,11 +97,9 @@ pub(crate) struct LinuxSender {
     memory: Option<Memory>,
     /// Segments that are to leave now.
     outbox: VecDeque<DataSegment>,
-    /// The application has written since the last look; all before had been sent; it is writing.
+    /// The application has written since the last look.
     has_written: bool,
-    had_sent_all: bool,
-    is_writing: bool,
-    buffer: Buffer,
+    buffers: Buffers,
 
     /// What the timer is set for, until which jiffy, and when its place in the wheel is looked at.
     pending: Option<Pending>,
@@ -154,9 +152,7 @@ impl LinuxSender {
             memory: Memory::new(params),
             outbox: VecDeque::new(),
             has_written: false,
-            had_sent_all: true,
-            is_writing: false,
-            buffer: Buffer::default(),
+            buffers: Buffers::default(),
             pending: None,
             expires: 0,
             looked_at: None,
@@ -193,9 +189,6 @@ impl LinuxSender {
     pub fn write(&mut self, bytes: u64) {
         if self.conn.state == ConnState::Established {
             self.check_app_limited();
-        }
-        if !self.has_written {
-            self.had_sent_all = self.state.nxt == self.state.written;
         }
         let before = self.state.written;
         // Without an application that waits for the buffer the data go into it.
@@ -274,9 +267,7 @@ impl LinuxSender {
             self.has_written = false;
             self.refresh(now);
             self.restart_after_idle();
-            self.is_writing = self.had_sent_all;
-            self.push();
-            self.end_writing();
+            self.send_written();
         }
         self.outbox.pop_front()
     }

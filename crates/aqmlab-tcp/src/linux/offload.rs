@@ -1,8 +1,11 @@
 //! Segmentation offload (`tcp_tso_autosize`, `tcp_tso_should_defer`): several segments leave at
 //! once, and some wait for more of the window, if that is not far.
 
+use std::collections::VecDeque;
+
 use super::LinuxSender;
 use super::control::bbr::Bbr;
+use super::output::Amount;
 use super::state::CaState;
 
 /// The largest packet that the host hands to its device.
@@ -16,14 +19,69 @@ const WINDOW_SHARE: u64 = 3;
 /// Bound of half a window, unless the window is as small (`TCP_MSS_DEFAULT`).
 const SMALL_WINDOW: u64 = 536;
 const MILLISECOND: u64 = 1_000_000;
+/// Buffers that are filled while none can leave; the first ones may change what leaves.
+const IDLE: u32 = 2;
 
-/// The buffer that new data are taken from.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Buffer {
-    /// End of the buffer.
+/// Where the buffers of data that are not sent yet end (`sk_write_queue`). The application fills
+/// each up to the size that the kernel wants, the last one by later writes too; what is cut off
+/// the first one when it is sent leaves its end where it is.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Buffers {
+    /// Buffers of the same size: where they begin, and the size.
+    runs: VecDeque<(u64, u64)>,
+    /// End of the first buffer, if it is beyond what is sent.
     end: u64,
-    /// Size of the buffers.
-    size: u64,
+    /// So much is in buffers; so much was there at the last push (`pushed_seq`).
+    filled: u64,
+    pushed: u64,
+}
+
+impl Buffers {
+    /// The end of the buffer that begins with the first unsent byte, were it full.
+    #[inline]
+    fn end(&mut self, nxt: u64) -> u64 {
+        if self.end <= nxt {
+            while self.runs.get(1).is_some_and(|run| run.0 <= nxt) {
+                self.runs.pop_front();
+            }
+            let (begin, size) = self.runs.front().copied().unwrap_or((nxt, u64::MAX >> 2));
+            self.end = begin + (nxt.saturating_sub(begin) / size + 1) * size;
+            if let Some(next) = self.runs.get(1) {
+                self.end = self.end.min(next.0);
+            }
+        }
+        self.end
+    }
+    /// More is written: the last buffer takes it up to this size, then others do. Returns where the
+    /// one begins that is filled now.
+    fn fill(&mut self, nxt: u64, size: u64) -> u64 {
+        let filled = self.filled;
+        let begin = match self.runs.back() {
+            Some(&(begin, before)) if filled > nxt => {
+                let mut last = (begin + (filled - 1 - begin) / before * before).max(nxt);
+                if (nxt..filled).contains(&self.end) {
+                    last = last.max(self.end);
+                }
+                let last = if filled - last < size { last } else { filled };
+                if last == begin {
+                    self.runs.pop_back();
+                }
+                if last == begin || before != size || !(last - begin).is_multiple_of(size) {
+                    self.runs.push_back((last, size));
+                }
+                last
+            }
+            _ => {
+                self.runs.clear();
+                self.runs.push_back((nxt, size));
+                nxt
+            }
+        };
+        if begin == nxt {
+            self.end = begin + size;
+        }
+        begin
+    }
 }
 
 impl LinuxSender {
@@ -39,34 +97,55 @@ impl LinuxSender {
         ((bytes.min(LARGEST) / u64::from(state.mss)) as u32).max(least)
     }
 
-    /// Returns the rest of the buffer that new data are taken from. The application's data fill
-    /// buffers of whole segments, each as large as half of the receiver's window; segments sent
-    /// while it writes are cut off the buffer that it fills.
-    pub(super) fn buffer_left(&mut self, room: u32) -> u64 {
-        let state = &self.state;
-        let mss = u64::from(state.mss);
-        if self.buffer.size == 0 || self.is_writing {
-            let window = state.max_window;
-            let half = if window > SMALL_WINDOW { window >> 1 } else { window };
-            self.buffer.size = (LARGEST.min(half) / mss).max(1) * mss;
-        }
-        if self.is_writing {
-            self.buffer.end = state.nxt + self.buffer.size;
-        }
-        while self.buffer.end <= state.nxt {
-            self.buffer.end += self.buffer.size;
-        }
-        let left = self.buffer.end.min(state.written) - state.nxt;
-        // Linux 6.12 fills a buffer up to what the window allows.
-        let wanted = if self.sysctl.grows { u64::from(room) * mss } else { 0 };
-        left.max(wanted.min(state.written - state.nxt))
+    /// Size of a buffer: a segment, or as many as half of the receiver's window holds.
+    fn buffer_size(&self) -> u64 {
+        let (window, mss) = (self.state.max_window, u64::from(self.state.mss));
+        let half = if window > SMALL_WINDOW { window >> 1 } else { window };
+        let most = if self.sysctl.offload { LARGEST.min(half) } else { mss };
+        (most / mss).max(1) * mss
     }
 
-    /// All data are written: the last buffer holds the unsent rest.
-    pub(super) fn end_writing(&mut self) {
-        if std::mem::take(&mut self.is_writing) {
-            self.buffer.end = self.state.nxt + self.buffer.size;
+    /// Sends what the application has written (`tcp_sendmsg`): a full buffer leaves while the next
+    /// is being filled, all of them once they hold half of the receiver's window.
+    pub(super) fn send_written(&mut self) {
+        let all = self.state.written;
+        let size = self.buffer_size();
+        let mut idle = 0;
+        while self.buffers.filled < all {
+            let nxt = self.state.nxt;
+            let begin = self.buffers.fill(nxt, size);
+            // Without offload a buffer is a segment: it makes no difference when it leaves.
+            if !self.sysctl.offload || begin + size >= all || idle > IDLE {
+                break;
+            }
+            self.buffers.filled = begin + size;
+            self.state.written = begin + size;
+            if self.state.written > self.buffers.pushed + (self.state.max_window >> 1) {
+                self.buffers.pushed = self.state.written;
+                self.push();
+            } else if begin == nxt {
+                self.write_xmit(Amount::Buffer);
+            }
+            idle = if self.state.nxt > nxt { 0 } else { idle + 1 };
         }
+        self.state.written = all;
+        (self.buffers.filled, self.buffers.pushed) = (all, all);
+        self.push();
+    }
+
+    /// Returns the rest of the buffer that new data are taken from.
+    #[inline]
+    pub(super) fn buffer_left(&mut self, room: u32) -> u64 {
+        let (nxt, written) = (self.state.nxt, self.state.written);
+        let mut end = self.buffers.end(nxt);
+        // Linux 6.12 fills a buffer up to what the window allows, from the next one.
+        let wanted = nxt + u64::from(room) * u64::from(self.state.mss);
+        if self.sysctl.grows && end < wanted && end < written {
+            let next = self.buffers.end(end);
+            end = wanted.min(next).min(written);
+            self.buffers.end = end;
+        }
+        end.min(written) - nxt
     }
 
     /// Returns true if it waits for more of the window; sets `limited` if the window is the reason.
@@ -79,7 +158,7 @@ impl LinuxSender {
         let receiver = state.window_end() - state.nxt;
         let congestion = u64::from(state.cwnd - state.in_flight()) * mss;
         let room = receiver.min(congestion);
-        let is_last = self.buffer.end >= state.written;
+        let is_last = state.nxt + left >= state.written;
         let share = state.window.min(u64::from(state.cwnd) * mss) / WINDOW_SHARE;
         if room >= u64::from(most) * mss || (!is_last && room >= left) || room >= share {
             return false;
@@ -94,5 +173,76 @@ impl LinuxSender {
         }
         *limited |= congestion < receiver && congestion <= left;
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Bytes;
+
+    use super::*;
+    use crate::params::{Profile, TcpParams};
+    use crate::segment::Ack;
+    use crate::testing::{RTT, at};
+
+    #[test]
+    fn what_is_cut_off_a_buffer_leaves_its_end_and_later_writes_fill_the_last() {
+        let mut buffers = Buffers::default();
+        let write = |buffers: &mut Buffers, nxt, size, bytes| {
+            let begin = buffers.fill(nxt, size);
+            buffers.filled += bytes;
+            (begin, buffers.end(nxt))
+        };
+        buffers.filled = 1;
+        assert_eq!(write(&mut buffers, 1, 40, 100), (1, 41));
+        assert_eq!((buffers.end(60), buffers.end(70)), (81, 81));
+        // The last one, from 81, has 20 of 40 bytes.
+        assert_eq!(write(&mut buffers, 70, 40, 10), (81, 81));
+        assert_eq!(buffers.end(81), 121);
+        // It was cut at 100, and may hold 60 now.
+        assert_eq!(write(&mut buffers, 100, 60, 10), (100, 160));
+        // With all sent the next one begins there; the last is full, so another begins.
+        assert_eq!(write(&mut buffers, 121, 10, 30), (121, 131));
+        assert_eq!(write(&mut buffers, 121, 5, 1), (151, 131));
+        assert_eq!((buffers.end(141), buffers.end(151)), (151, 156));
+    }
+
+    /// A sender with so many bytes for a receiver with this window.
+    fn opened(profile: Profile, mss: u64, offload: bool, window: u64, bytes: u64) -> LinuxSender {
+        let mut params = TcpParams::of_profile(profile).unwrap();
+        params.segmentation_offload = offload;
+        params.mss = Bytes::new(mss);
+        let mut sender = LinuxSender::new(&params, Some(bytes), 1);
+        sender.open(at(0));
+        sender.poll(at(0));
+        sender.on_ack(at(0) + RTT, &Ack { syn: true, window, ..Ack::default() });
+        sender
+    }
+    fn lengths(sender: &mut LinuxSender, millis: u64) -> Vec<u32> {
+        std::iter::from_fn(|| sender.poll(at(millis))).map(|segment| segment.len).collect()
+    }
+
+    /// tcp_mss_split_point: the second buffer leaves as far as the receiver's window goes.
+    #[test]
+    fn a_buffer_is_cut_at_the_window_and_without_offload_at_a_segment() {
+        let mut together = opened(Profile::Linux61, 1388, true, 8688, 100_000);
+        assert_eq!(lengths(&mut together, 100), [1388, 1388, 1388, 1388, 1388, 1388, 360]);
+        let mut single = opened(Profile::Linux61, 1388, false, 8688, 100_000);
+        assert_eq!(lengths(&mut single, 100), [1388; 6]);
+    }
+
+    /// tcp_write_wakeup: a probe of a window that is too small for a segment fills it. The rest of
+    /// that buffer leaves as it is.
+    #[test]
+    fn a_probe_fills_the_window() {
+        let mut sender = opened(Profile::Linux61, 1448, false, 2896, 6000);
+        assert_eq!(lengths(&mut sender, 100), [1448, 1448]);
+        sender.on_ack(at(200), &Ack { ack: 2896, window: 300, ..Ack::default() });
+        assert_eq!(lengths(&mut sender, 200), [0; 0]);
+        let due = sender.next_timeout().unwrap();
+        sender.on_timeout(due);
+        assert_eq!(lengths(&mut sender, 500), [300]);
+        sender.on_ack(due + RTT, &Ack { ack: 3196, window: 8000, ..Ack::default() });
+        assert_eq!(lengths(&mut sender, 600), [1148, 1448, 208]);
     }
 }

@@ -21,6 +21,8 @@ const MOST_AT_ONCE: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
     All,
+    /// One buffer.
+    Buffer,
     /// One segment, independent of the window.
     Probe,
 }
@@ -36,7 +38,7 @@ impl LinuxSender {
     /// Does the same, and schedules probes of a closed window.
     pub(super) fn push_pending(&mut self) {
         if self.write_xmit(Amount::All) && self.pending.is_none() {
-            self.set_timer(Pending::WindowProbe, self.probe_wait());
+            self.set_timer(Pending::WindowProbe, self.state.rto.max(self.state.rto_min));
         }
     }
 
@@ -61,15 +63,11 @@ impl LinuxSender {
             let (in_flight, cwnd) = (self.state.in_flight(), self.state.cwnd);
             let room = match amount {
                 Amount::Probe => 1,
-                Amount::All if in_flight >= cwnd => break,
-                Amount::All => (cwnd >> 1).max(1).min(cwnd - in_flight),
+                _ if in_flight >= cwnd => break,
+                _ => (cwnd >> 1).max(1).min(cwnd - in_flight),
             };
             let mss = u64::from(self.state.mss);
-            let left = if self.sysctl.offload {
-                self.buffer_left(room.min(most))
-            } else {
-                (self.state.written - self.state.nxt).min(mss)
-            };
+            let left = self.buffer_left(room.min(most));
             if self.state.nxt + left.min(mss) > self.state.window_end() {
                 break;
             }
@@ -78,7 +76,7 @@ impl LinuxSender {
             }
             let len = left.min(u64::from(room.min(most)) * mss);
             sent += self.send_new(len.min(self.state.window_end() - self.state.nxt));
-            if amount == Amount::Probe {
+            if amount != Amount::All {
                 break;
             }
         }
@@ -99,7 +97,7 @@ impl LinuxSender {
     }
 
     /// Sends new data at once; returns the number of segments.
-    fn send_new(&mut self, len: u64) -> u32 {
+    pub(super) fn send_new(&mut self, len: u64) -> u32 {
         let (begin, end) = (self.state.nxt, self.state.nxt + len);
         let (first, mut number) = (self.state.packets_out == 0, 0);
         let leaves = self.leaves();

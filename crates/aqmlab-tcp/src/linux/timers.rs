@@ -192,6 +192,14 @@ impl LinuxSender {
         if self.state.packets_out > 0 || self.state.nxt >= self.state.written {
             return;
         }
+        let room = self.state.window_end().saturating_sub(self.state.nxt);
+        if room > 0 {
+            // tcp_write_wakeup: as much as the receiver takes.
+            let len = self.buffer_left(0).min(room).min(u64::from(self.state.mss));
+            self.send_new(len);
+            self.backoff = 0;
+            return;
+        }
         self.outbox.push_back(DataSegment {
             seq: self.state.nxt - 1,
             sent_at: self.clock.time(self.state.nanos),
@@ -203,12 +211,11 @@ impl LinuxSender {
     }
     /// An acknowledgement came while nothing was in flight.
     pub(super) fn on_probe_answered(&mut self) {
-        let state = &self.state;
-        let len = (state.written - state.nxt).min(u64::from(state.mss));
-        if len == 0 {
+        if self.state.nxt == self.state.written {
             return;
         }
-        if state.nxt + len <= state.window_end() {
+        let len = self.buffer_left(0);
+        if self.state.nxt + len <= self.state.window_end() {
             self.backoff = 0;
             self.pending = None;
         } else {
