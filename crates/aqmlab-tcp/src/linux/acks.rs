@@ -105,6 +105,7 @@ impl LinuxSender {
         state.flight_began = self.clock.nanos(self.conn.syn_sent) / 1000;
         let (syn_sent, repeats) = (self.conn.syn_sent, self.conn.syn_repeats);
         let echoed = ack.timestamps.map(|times| self.clock.stamp(times.echo));
+        state.total_retrans = u64::from(repeats);
         if repeats == 0 || echoed.is_some() {
             // One that was repeated is measured by timestamps, in milliseconds.
             let rtt = match echoed.filter(|_| repeats > 0) {
