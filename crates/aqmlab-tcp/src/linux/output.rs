@@ -106,6 +106,7 @@ impl LinuxSender {
         while seq < end {
             let len = (end - seq).min(u64::from(self.state.mss)) as u32;
             let place = self.queue.push(Segment::new(seq, len));
+            self.queue.at_mut(place).tags |= if seq > begin { tag::PART } else { 0 };
             self.transmit(place, leaves, false, std::mem::take(&mut cwr));
             seq += u64::from(len);
             self.state.nxt = seq;
@@ -177,19 +178,37 @@ impl LinuxSender {
         }
     }
 
-    /// Sends a segment again; not if the receiver has no room for it.
-    fn transmit_again(&mut self, place: u64) -> bool {
-        let segment = self.queue.at(place);
-        if segment.seq >= self.state.window_end() && segment.seq != self.state.una {
-            return false;
+    /// Sends a segment again, and those after it in its packet, so many at most; nothing if the
+    /// receiver has no room for it. Returns the number.
+    fn transmit_again(&mut self, place: u64, most: u32) -> u32 {
+        let segment = *self.queue.at(place);
+        let room = self.state.window_end();
+        if segment.seq >= room && segment.seq != self.state.una {
+            return 0;
         }
-        self.collapse(place);
-        self.state.total_retrans += 1;
-        let leaves = self.leaves();
-        self.transmit(place, leaves, true, false);
-        self.pace(leaves, u64::from(self.queue.at(place).len));
-        self.queue.at_mut(place).tags |= tag::EVER;
-        true
+        let mut end = place + 1;
+        while end < self.queue.end() && self.queue.at(end).has(tag::PART) {
+            let next = self.queue.at(end);
+            let is_other =
+                (next.tags ^ segment.tags) & (tag::LOST | tag::RETRANSMITTED | tag::SACKED);
+            if end == place + u64::from(most) || is_other != 0 || next.end() > room {
+                self.queue.at_mut(end).tags &= !tag::PART;
+                break;
+            }
+            end += 1;
+        }
+        if end == place + 1 {
+            self.collapse(place);
+        }
+        let (leaves, mut bytes) = (self.leaves(), 0);
+        for place in place..end {
+            self.state.total_retrans += 1;
+            self.transmit(place, leaves, true, false);
+            bytes += u64::from(self.queue.at(place).len);
+            self.queue.at_mut(place).tags |= tag::EVER;
+        }
+        self.pace(leaves, bytes);
+        (end - place) as u32
     }
     /// A short segment that is sent again takes in those after it that fit beside it.
     fn collapse(&mut self, place: u64) {
@@ -199,6 +218,8 @@ impl LinuxSender {
                 || this.has(tag::SACKED)
                 || next.has(tag::SACKED)
                 || next.end() > self.state.window_end()
+                || (place + 1..self.queue.end().min(place + 3))
+                    .any(|place| self.queue.at(place).has(tag::PART))
             {
                 break;
             }
@@ -218,20 +239,21 @@ impl LinuxSender {
 
     /// Sends the last segment again, as a probe.
     pub(super) fn transmit_last(&mut self) -> bool {
-        self.transmit_again(self.queue.end() - 1)
+        self.transmit_again(self.queue.end() - 1, 1) > 0
     }
-    pub(super) fn retransmit(&mut self, place: u64) -> bool {
-        let done = self.transmit_again(place);
-        if done {
+    /// Retransmits a segment, and those after it in its packet, so many at most; returns the number.
+    pub(super) fn retransmit(&mut self, place: u64, most: u32) -> u32 {
+        let done = self.transmit_again(place, most);
+        for place in place..place + u64::from(done) {
             self.queue.at_mut(place).tags |= tag::AGAIN;
-            self.state.retrans_out += 1;
         }
+        self.state.retrans_out += done;
         let stamp = self.queue.at(place).sent / 1_000_000;
         let state = &mut self.state;
         if state.retrans_stamp == 0 {
             state.retrans_stamp = stamp;
         }
-        state.undo_retrans = state.undo_retrans.max(0) + 1;
+        state.undo_retrans = state.undo_retrans.max(0) + done.max(1) as i32;
         done
     }
 
@@ -243,6 +265,7 @@ impl LinuxSender {
         let first = self.queue.first();
         let mut place = self.again_hint.unwrap_or(first);
         let (mut hole, mut restart) = (false, false);
+        let most = if self.sysctl.offload { self.segments_at_once() } else { 1 };
         while place < self.queue.end() {
             if self.is_paced() {
                 break;
@@ -259,13 +282,15 @@ impl LinuxSender {
             if !segment.has(tag::LOST) {
                 hole |= !rests;
             } else if !rests {
-                if !self.retransmit(place) {
+                let done = self.retransmit(place, most.min(state.cwnd - state.in_flight()));
+                if done == 0 {
                     break;
                 }
                 if self.state.in_reduction() {
-                    self.state.prr.on_sent(1);
+                    self.state.prr.on_sent(u64::from(done));
                 }
                 restart |= place == first && self.pending != Some(Pending::Reordering);
+                place += u64::from(done - 1);
             }
             place += 1;
         }
@@ -353,5 +378,42 @@ impl LinuxSender {
         state.cwnd_stamp = state.jiffies;
         state.cwnd_used = 0;
         self.control.on_idle(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Sender;
+    use crate::params::{Profile, Recovery, TcpParams};
+    use crate::segment::Ack;
+    use crate::testing::{RTT, at};
+
+    /// tcp_retrans_try_collapse: what is in a packet of several segments does not take in others.
+    #[test]
+    fn the_segments_of_a_packet_are_sent_again_together() {
+        for (offload, again) in [(true, vec![1448, 656]), (false, vec![1448, 1356])] {
+            let mut params = TcpParams::of_profile(Profile::Linux61).unwrap();
+            (params.recovery, params.timestamps) = (Recovery::NewReno, false);
+            params.segmentation_offload = offload;
+            let mut sender = Sender::new(&params, Some(0), 1);
+            let lengths = |sender: &mut Sender, now| {
+                std::iter::from_fn(|| sender.poll(now))
+                    .map(|segment| segment.len)
+                    .collect::<Vec<_>>()
+            };
+            sender.open(at(0));
+            sender.poll(at(0));
+            sender.on_ack(at(0) + RTT, &Ack { syn: true, window: 65_535, ..Ack::default() });
+            let sent = [1448, 2104, 700].map(|bytes| {
+                sender.write(bytes);
+                lengths(&mut sender, at(0) + RTT)
+            });
+            assert_eq!(sent, [vec![1448], vec![1448, 656], vec![700]]);
+            let late = sender.next_timeout().unwrap();
+            sender.on_timeout(late);
+            assert_eq!(lengths(&mut sender, late), [1448]);
+            sender.on_ack(late + RTT, &Ack { ack: 1448, window: 65_535, ..Ack::default() });
+            assert_eq!(lengths(&mut sender, late + RTT), again);
+        }
     }
 }

@@ -193,7 +193,11 @@ impl LinuxSender {
         if (begins || (state.ca_state == CaState::Recovery && advanced))
             && !self.queue.head().is_some_and(|head| head.has(tag::LOST))
         {
-            self.mark_lost(self.queue.first());
+            let first = self.queue.first();
+            self.mark_lost(first);
+            if first + 1 < self.queue.end() {
+                self.queue.at_mut(first + 1).tags &= !tag::PART;
+            }
         }
     }
 
@@ -226,10 +230,11 @@ impl LinuxSender {
             if !segment.has(tag::LOST) {
                 self.mark_lost(place);
             }
-            if head_only {
+            place += 1;
+            let is_one = place < self.queue.end() && self.queue.at(place).has(tag::PART);
+            if head_only && !is_one {
                 break;
             }
-            place += 1;
         }
     }
 }

@@ -16,6 +16,8 @@ pub(crate) mod tag {
     pub const AGAIN: u8 = RETRANSMITTED | EVER;
     /// In the buffer of the segment before it.
     pub const JOINED: u8 = 16;
+    /// Sent in one packet with the segment before it: they are sent again together.
+    pub const PART: u8 = 32;
 }
 
 /// No place.

@@ -173,7 +173,7 @@ impl LinuxSender {
             }
             self.enter_loss();
             self.state.timeouts += 1;
-            self.retransmit(self.queue.first());
+            self.retransmit(self.queue.first(), 1);
         }
         let opens = self.conn.state == ConnState::SynSent;
         if !opens || self.conn.syn_repeats > self.sysctl.linear_syns {
