@@ -142,6 +142,11 @@ SHOWN = """((number, from, until) => {
 })"""
 
 
+# What each 20 ms of a side had, in a span of time.
+BINS = """((number, from, until) =>
+    lab.sides[number].bins.slice(Math.round(from / 0.02), Math.round(until / 0.02)))"""
+
+
 def shown(page: Browser, tour: int) -> list[list[dict[str, Any]]]:
     """What a tour shows in the second half of each step, by step and side."""
     steps = tours(page)[tour]["steps"]
@@ -161,6 +166,16 @@ def test_the_texts_of_tours_say_what_the_page_shows(opened: Browser) -> None:
     def middle(side: dict[str, Any]) -> float:
         return float(side["waits"][len(side["waits"]) // 2])
 
+    # CoDel drops in the second step first, from ever shorter distances.
+    bursts, standing, short, (tail, codel), (_, patient) = shown(opened, 2)
+    assert bursts[1]["drops"] == {} and standing[1]["drops"]["codel"] >= 4
+    first = opened.run(f"{BINS}(1, 0, 0.6).filter((bin) => bin.drops).map((bin) => bin.t)")
+    gaps = [late - early for early, late in itertools.pairwise(first)]
+    assert first[0] + 0.05 > 0.26 and gaps[0] > 1.5 * gaps[-1], first
+    assert short[1]["waits"][-1] < 10
+    assert sum(codel["rates"]) / sum(tail["rates"]) == pytest.approx(0.94, abs=0.01)
+    assert middle(codel) < 5 < 230 < middle(tail) < 270
+    assert sum(patient["rates"]) > 0.99 * sum(tail["rates"]) and middle(patient) > 5 * middle(codel)
     small_buffer = shown(opened, 0)[4]
     assert 10 < middle(small_buffer[0]) < small_buffer[0]["waits"][-1] <= 24
     (_, (_, flood), (last, apart)) = shown(opened, 3)
@@ -175,6 +190,9 @@ def test_the_texts_of_tours_say_what_the_page_shows(opened: Browser) -> None:
     assert apart["words"].startswith("Packets of flood-1 wait up to ")
     assert "those of call-1 up to " in apart["words"]
     (_, (before, _), (pie, codel)) = shown(opened, 4)
+    chances = opened.run(f"{BINS}(0, 10, 24).map((bin) => bin.state.drop_probability)")
+    assert max(chances[:50]) > 0.99 and min(chances[50:]) > 0.7
+    assert max(opened.run(f"{BINS}(0, 10, 12).map((bin) => bin.sojourn)")) > 0.38
     assert pie["waits"][-1] > 2 * 60 and codel["waits"][-1] < 100
     assert pie["drops"]["pie"] / 8 < 0.8 * before["drops"]["pie"] / 7  # steps of 16 and 14 s
     (_, (_, two), (_, five)) = shown(opened, 5)
@@ -189,5 +207,12 @@ def test_the_texts_of_tours_say_what_the_page_shows(opened: Browser) -> None:
         assert sum(now["drops"].values()) < 25 > sum(was["drops"].values()) > 0
         assert sum(now["drops"].values()) < 1.5 * sum(was["drops"].values())
     assert sum(cubic[1]["rates"]) < 0.95 * sum(cubic[0]["rates"])
-    (_, (alone, flows), _) = shown(opened, 10)
+    # The queues after the rate has fallen: when was the last long wait?
+    shown(opened, 8)
+    long = "filter((bin) => bin.sojourn > 0.06).map((bin) => bin.t - 10)"
+    red, codel = (opened.run(f"{BINS}({side}, 10, 25).{long}") for side in (0, 1))
+    assert max(codel) == pytest.approx(3, abs=0.5) and max(red) == pytest.approx(4, abs=0.5)
+    (deep, browser), (alone, flows), _ = shown(opened, 10)
     assert middle(alone) == pytest.approx(middle(flows), rel=0.4)
+    assert middle(deep) == pytest.approx(200, rel=0.1)
+    assert browser["rates"][3] / deep["rates"][3] == pytest.approx(3, rel=0.2)
