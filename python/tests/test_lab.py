@@ -134,6 +134,71 @@ def test_knobs_are_turned_while_it_runs_and_saved(opened: Browser, tmp_path: Pat
     assert opened.problems == []
 
 
+def test_a_setting_keeps_the_focus_and_keys_work_beside_a_button(opened: Browser) -> None:
+    play(opened, 1)
+    opened.run("document.querySelector('#side-1 details').open = true")
+    opened.run("document.getElementById('knob-1-ecn').focus()")
+    opened.choose("#knob-1-ecn", "true")
+    assert opened.run("lab.log.length") == 1
+    assert opened.run("document.querySelector('#side-1 details').open")
+    assert opened.run("document.activeElement.id") == "knob-1-ecn"
+    time = opened.run("(document.getElementById('play').focus(), lab.time)")
+    opened.key("ArrowLeft")
+    assert opened.run("lab.time") == pytest.approx(time - 0.5)
+    assert opened.run("document.getElementById('clock').ariaLive") == "off", (
+        "it changes all the time"
+    )
+
+
+def test_words_and_delays_are_those_of_a_run_of_the_scenario(
+    opened: Browser, tmp_path: Path
+) -> None:
+    opened.choose("#rate", "1Mbit")
+    opened.click("[data-add=flood]")
+    assert opened.run("lab.scene.flows[3].rate") == "0.8Mbit"
+    play(opened, 5)
+    saved_as_played(opened, tmp_path)
+    times = lab.run(tmp_path / "saved.toml").times
+    [native] = times.filter(group="call-1", quantity="delay", direction="forward")["max_s"]
+    delays = "Math.max(...lab.sides[1].bins.map((bin) => bin.delays[2] ?? 0))"
+    assert opened.run(delays) == pytest.approx(native, rel=1e-9)
+    opened.run("document.getElementById('dialog').close()")
+    while opened.run("!!document.querySelector('#flow-list li button')"):
+        opened.click("#flow-list li button")
+    opened.click("[data-add=call]")
+    play(opened, 9)
+    assert "The link was busy for" in opened.text("words-1"), "also if few packets fill each 20 ms"
+
+
+# The colours of packets in the upper and the lower half of queue B, which holds one of each flow.
+LANES = """(async () => {
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  lab.sides[1].queue = lab.sides[1].groups.map((_, group) => ({ flow: group, group, arrival: 0 }));
+  lab.seen += 0.001;
+  await frame(); await frame();
+  const canvas = document.getElementById("queue-1");
+  const half = (canvas.height * 62) / 170;
+  const width = canvas.width * (1 - 78 / canvas.clientWidth);
+  const colours = (top, height) => {
+    const { data } = canvas.getContext("2d").getImageData(0, top, width, height);
+    const found = new Set();
+    for (let at = 0; at < data.length; at += 4) found.add(data.slice(at, at + 3).join());
+    return ["122,81,149", "0,138,99", "184,69,127", "107,107,107"].map((each) => found.has(each));
+  };
+  return [colours(0, half), colours(half, half)];
+})()"""
+
+
+def test_dualpi2_has_one_lane_for_l4s_and_one_for_the_rest(opened: Browser) -> None:
+    opened.choose("#discipline-1", "dualpi2")
+    opened.choose("#control", "prague")
+    opened.choose("#ecn", "accurate")
+    opened.click("[data-add=download]")
+    play(opened, 1)
+    assert opened.run("lab.sides[1].groups") == ["download-1", "download-2", "call-1", "download-3"]
+    assert opened.run(LANES) == [[False, False, False, True], [True, True, True, False]]
+
+
 def test_quic_flows_share_the_queues_and_go_back(opened: Browser, tmp_path: Path) -> None:
     play(opened, 1)
     opened.choose("#control", "noq:cubic")

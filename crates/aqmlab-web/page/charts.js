@@ -39,7 +39,7 @@ const bulk = () => lab.sides[0].groups.findIndex((name) => lab.scene.toml || kin
 // What each chart shows: title, unit, a value of a bin, and a line to hold it against.
 function chartPanels() {
   const seen = lab.sides.map(visible);
-  const panels = [{ title: "Time in the queue", unit: "ms", factor: 1000, least: 0.01, lines: seen, value: (bin) => bin.sojourn, targets: [0, 1].map(targetOf) }];
+  const panels = [{ title: "Longest time in the queue", unit: "ms", factor: 1000, least: 0.01, lines: seen, value: (bin) => bin.sojourn, targets: [0, 1].map(targetOf) }];
   const call = felt();
   if (call >= 0 && !lab.scene.live) {
     const name = lab.sides[0].groups[call];
@@ -57,13 +57,14 @@ function chartPanels() {
     panels.push({ title: `Congestion window of ${lab.sides[0].groups[flow]}`, unit: "kB", factor: 1e-3, least: 1e4, lines: seen, value: (bin) => bin.windows[flow] ?? null });
   }
   if (seen.some((bins) => bins.some((bin) => probability(bin.state) > 0))) {
-    panels.push({ title: "Probability of a drop or mark", unit: "%", factor: 100, least: 0.001, lines: seen, value: (bin) => probability(bin.state) ?? null });
+    const coupled = seen.some((bins) => bins.some((bin) => "l4s_probability" in bin.state));
+    panels.push({ title: `Probability of a drop or mark${coupled ? " (DualPI2: classic)" : ""}`, unit: "%", factor: 100, least: 0.001, cap: 1, lines: seen, value: (bin) => probability(bin.state) ?? null });
   }
   for (const panel of panels) {
     const values = panel.lines.flatMap((bins) => bins.map(panel.value)).filter((value) => value !== null && value !== undefined);
     const most = values.reduce((least, value) => Math.max(least, value), panel.least);
     const shown = panel.limit && panel.limit.value <= 2 * most ? Math.max(most, panel.limit.value) : most;
-    panel.ticks = ticksOf(shown * 1.02);
+    panel.ticks = ticksOf(Math.min(shown * 1.02, panel.cap ?? Infinity));
   }
   return panels;
 }
@@ -190,6 +191,6 @@ function targetOf(number) {
   return seconds(text);
 }
 function bits(text) {
-  const parts = /^([\d.]+)\s*([kmgt]?)bit$/.exec((text ?? "").trim());
-  return parts ? Number(parts[1]) * { "": 1, k: 1e3, m: 1e6, g: 1e9, t: 1e12 }[parts[2]] : NaN;
+  const parts = /^([\d.]+)\s*([kmgt]?)bit$/i.exec((text ?? "").trim());
+  return parts ? Number(parts[1]) * { "": 1, k: 1e3, m: 1e6, g: 1e9, t: 1e12 }[parts[2].toLowerCase()] : NaN;
 }

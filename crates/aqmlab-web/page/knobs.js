@@ -9,6 +9,7 @@ const byId = (id) => document.getElementById(id);
 function buildSide(number) {
   const box = byId(`side-${number}`);
   const side = lab.scene.sides[number];
+  const [focused, wasOpen] = [document.activeElement.id, box.querySelector("details")?.open];
   box.replaceChildren(element("legend", { textContent: `Queue ${"AB"[number]}` }));
   if (lab.scene.toml) { box.append(element("p", { className: "hint", textContent: lab.scene.live ? "A link of the emulator, as it is." : "As the scenario says." })); return; }
   const select = element("select", { id: `discipline-${number}` });
@@ -22,10 +23,12 @@ function buildSide(number) {
   const rest = known.params.filter((param) => !first.includes(param) && param.name !== "limit");
   first.forEach((param) => box.append(...knob(number, param)));
   if (rest.length) {
-    const more = element("details", {}, element("summary", { textContent: `All ${known.params.length} parameters` }));
+    const more = element("details", { open: wasOpen ?? false }, element("summary", { textContent: `All ${known.params.length} parameters` }));
     [...rest, ...known.params.filter((param) => param.name === "limit")].forEach((param) => more.append(...knob(number, param)));
     box.append(more);
   }
+  // A control that has just been used is made again, and keeps the focus.
+  if (document.activeElement === document.body && focused && box.contains(byId(focused))) byId(focused).focus();
 }
 
 // One parameter: its control, what it means, its range and its source.
@@ -136,7 +139,6 @@ const ui = {
   },
   show() {
     byId("play").textContent = lab.playing ? "Pause" : "Play";
-    byId("play").setAttribute("aria-pressed", String(lab.playing));
     const names = lab.scene.toml ? lab.scene.names : lab.scene.sides.map((side) => side.discipline);
     [0, 1].forEach((number) => { byId(`name-${number}`).textContent = names[number]; });
     this.tick();

@@ -5,7 +5,7 @@ const lab = { scene: null, first: null, log: [], time: 0, seen: 0, speed: 1, pla
 function newSide() {
   return { bins: [], queue: [], falling: [], leaving: [], last: null, open: emptyBin(), flows: [], recent: [] };
 }
-const emptyBin = () => ({ sojourn: 0, least: Infinity, left: 0, drops: 0, marks: 0, reason: {}, lost: [], waits: [] });
+const emptyBin = () => ({ sojourn: 0, least: Infinity, left: 0, drops: 0, marks: 0, reason: {}, lost: [], waits: [], delays: [] });
 
 // Opens a scene at its start.
 function openScene(scene) {
@@ -82,7 +82,7 @@ function take(side, number, samples) {
 
 function takeEvent(side, events, at) {
   const [time, arrival, flow, group] = [events[at], events[at + 1], events[at + 2], events[at + 3]];
-  const [what, reason, flags] = [events[at + 5], events[at + 6], events[at + 7]];
+  const [size, what, reason, flags] = [events[at + 4], events[at + 5], events[at + 6], events[at + 7]];
   if (what === 0) { side.queue.push({ flow, group, arrival }); return; }
   const place = side.queue.findIndex((packet) => packet.flow === flow && packet.arrival === arrival);
   const packet = place >= 0 ? side.queue.splice(place, 1)[0] : { flow, group, arrival };
@@ -92,6 +92,7 @@ function takeEvent(side, events, at) {
     bin.sojourn = Math.max(bin.sojourn, waited);
     bin.least = Math.min(bin.least, waited);
     bin.waits[group] = Math.max(bin.waits[group] ?? 0, waited);
+    bin.delays[group] = Math.max(bin.delays[group] ?? 0, waited + (lab.scene.toml ? 0 : (size * 8) / bits(lab.scene.rate)));
     bin.left += 1;
     packet.marked = (flags & 1) === 1;
     bin.marks += packet.marked ? 1 : 0;
@@ -103,7 +104,7 @@ function takeEvent(side, events, at) {
     bin.reason[name] = (bin.reason[name] ?? 0) + 1;
     bin.lost[group] = (bin.lost[group] ?? 0) + 1;
     packet.since = performance.now();
-    packet.reason = name;
+    packet.waited = time > arrival;
     side.falling.push(packet);
     side.recent.push({ time, group, name });
   }
@@ -119,7 +120,7 @@ function closeBin(side, sample) {
   const goodput = delivered.map((sum, group) => ((sum - (before?.delivered[group] ?? 0)) * 8) / BIN);
   const bin = side.open;
   const propagation = lab.scene.toml ? 0 : seconds(halved(lab.scene.rtt));
-  const delays = bin.waits.map((waited) => waited + propagation);
+  const delays = bin.delays.map((delay) => delay + propagation);
   side.bins[index] = {
     t: sample.t, sojourn: bin.left ? bin.sojourn : null, least: bin.left ? bin.least : null, left: bin.left,
     drops: bin.drops, marks: bin.marks, reason: bin.reason, lost: bin.lost, waits: bin.waits,

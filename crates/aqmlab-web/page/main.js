@@ -31,7 +31,8 @@ function listen() {
 }
 
 function keys(event) {
-  if (event.target.matches("input, select, textarea, button, summary, a") || byId("dialog").open || event.ctrlKey || event.metaKey || event.altKey) return;
+  const has = (names) => event.target.matches(names);
+  if (has("input, select, textarea") || (event.key === " " && has("button, summary, a")) || byId("dialog").open || event.ctrlKey || event.metaKey || event.altKey) return;
   const back = (by) => ui.attempt(() => { pause(); goTo(Math.max(0, Math.min(lab.seen, lab.time + by))); ui.show(); });
   const actions = { " ": () => (lab.playing ? pause() : play()), ".": () => ui.attempt(stepPacket), ArrowLeft: () => back(-0.5), ArrowRight: () => back(0.5) };
   if (!actions[event.key]) return;

@@ -37,7 +37,7 @@ async function shareLink() {
   pause();
   const shared = JSON.stringify({ first: lab.first, log: lab.log, time: lab.time });
   const address = `${location.href.split("#")[0]}#s=${await pack(shared)}`;
-  offer("Link", "Whoever opens this address sees the same: the scenario and all that was changed are in it.", address, null);
+  offer("Link", "This address contains the scenario and all changes: it opens the lab in the same state.", address, null);
 }
 
 function picture() {

@@ -61,10 +61,11 @@ function drawQueue(side, number, now, cx, width, height) {
   cx.fillStyle = ink.soft; cx.font = "12px system-ui"; cx.textAlign = "center";
   cx.fillText(lab.scene.toml ? "link" : lab.scene.rate, head.x + (narrow ? 4 : 8), head.y + 32);
   const discipline = lab.scene.sides[number]?.discipline ?? "";
-  const lanes = FLOW_QUEUES.test(discipline) ? [...new Set(side.queue.map((packet) => packet.group))].sort((a, b) => a - b) : [null];
+  const laneOf = laneWith(discipline);
+  const lanes = laneOf.all ?? [...new Set(side.queue.map(laneOf))].sort((a, b) => a - b);
   const room = box.h / Math.max(1, lanes.length);
   lanes.forEach((lane, place) => {
-    const packets = lane === null ? side.queue : side.queue.filter((packet) => packet.group === lane);
+    const packets = side.queue.filter((packet) => laneOf(packet) === lane);
     drawLane(cx, packets, box.x, box.y + place * room, box.w, room, place > 0);
   });
   drawMoving(side, now, cx, box, head, width);
@@ -78,6 +79,17 @@ function drawQueue(side, number, now, cx, width, height) {
   cx.fillText(caption, box.x, height - 8);
 }
 
+// The lane of a packet: one for each flow, or for L4S and the rest, or one for all.
+function laneWith(discipline) {
+  if (!FLOW_QUEUES.test(discipline)) return () => 0;
+  if (!discipline.startsWith("dualpi2")) return (packet) => packet.group;
+  const flows = [...lab.scene.flows, ...lab.scene.later];
+  const l4s = lab.sides[0].groups.map((name) => isL4s(flows.find((flow) => flow.name === name)));
+  return Object.assign((packet) => (l4s[packet.group] ? 0 : 1), { all: [0, 1] });
+}
+// Datagrams are not ECN-capable, and QUIC's packets are ECT(0).
+const isL4s = (flow) => flow?.ecn === "accurate" && canBeQuic(flow.kind) && !quicOf(flow);
+
 // Who got the link in the last second: a part of the bar for each flow, its length the share of the rate.
 function showShares(side, number) {
   const bar = byId(`shares-${number}`);
@@ -90,8 +102,9 @@ function showShares(side, number) {
   const whole = Math.max(sum, lab.scene.toml ? 0 : bits(lab.scene.rate) || 0);
   bar.replaceChildren(...rates.map((rate, group) => {
     const share = whole > 0 ? (100 * rate) / whole : 0;
-    const text = `${side.groups[group]}: ${megabits(rate)} Mbit/s`;
-    const part = element("i", { title: text, textContent: share > 18 ? `${megabits(rate)}${share > 32 ? " Mbit/s" : ""}` : "" });
+    const fits = (text) => 8 * text.length < (bar.clientWidth * share) / 100;
+    const [short, long] = [`${megabits(rate)}`, `${megabits(rate)} Mbit/s`];
+    const part = element("i", { title: `${side.groups[group]}: ${long}`, textContent: [long, short].find(fits) ?? "" });
     part.style.cssText = `width:${share}%;background:${colourOf(group)}`;
     return part;
   }));
@@ -123,8 +136,8 @@ function drawMoving(side, now, cx, box, head, width) {
   side.falling = side.falling.filter((packet) => now - packet.since < 900);
   for (const packet of side.falling) {
     const age = still.matches ? 0.4 : (now - packet.since) / 900;
-    const atHead = /^(codel|cobalt)$/.test(packet.reason);
-    const x = (atHead ? box.x + box.w - 12 : box.x + 12) + ((packet.flow * 37 + packet.arrival * 1e4) % 40) * (atHead ? -1 : 1);
+    // An arrival that is dropped has not waited; other drops are of the head of a queue.
+    const x = (packet.waited ? box.x + box.w - 12 : box.x + 12) + ((packet.flow * 37 + packet.arrival * 1e4) % 40) * (packet.waited ? -1 : 1);
     const y = box.y + box.h + 4 + age * age * 40;
     cx.globalAlpha = still.matches ? 1 : 1 - age;
     cx.fillStyle = colourOf(packet.group);

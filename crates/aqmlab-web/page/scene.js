@@ -39,7 +39,7 @@ function halved(rtt) {
 }
 
 function floodRate(rate) {
-  const parts = /^\s*([\d.]+)\s*([a-z]+)\s*$/.exec(rate);
+  const parts = /^\s*([\d.]+)\s*([a-z]+)\s*$/i.exec(rate);
   return parts ? `${Number((Number(parts[1]) * 0.8).toPrecision(6))}${parts[2]}` : "8mbit";
 }
 

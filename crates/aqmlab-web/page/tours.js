@@ -22,8 +22,8 @@ const tours = {
     ui.attempt(() => openScene(makeScene(tour.scene)));
     // What the steps before did is done without being played.
     for (let step = 0; step < place; step += 1) { this.apply(tour.steps[step]); this.skip(tour.steps[step]); }
+    byId("guide").hidden = false; // Before the text, which is not read out while it is hidden.
     this.go(place);
-    byId("guide").hidden = false;
   },
   go(place) {
     if (!this.tour) return;
@@ -66,6 +66,13 @@ const tours = {
   },
   skip(step) { if (step.until && lab.time < step.until) { goTo(step.until); this.waiting = null; } },
   until() { return this.waiting !== null && this.waiting > lab.time ? this.waiting : null; },
-  arrived() { this.waiting = null; pause(); byId("guide-next").focus({ preventScroll: true }); },
-  end() { this.tour = null; this.waiting = null; byId("guide").hidden = true; byId("tour").value = ""; },
+  arrived() { this.waiting = null; pause(); this.offerNext(); },
+  // Who is typing keeps the focus.
+  offerNext() { if (!document.activeElement.matches("input, select, textarea")) byId("guide-next").focus({ preventScroll: true }); },
+  end() {
+    if (byId("guide").contains(document.activeElement)) byId("play").focus();
+    Object.assign(this, { tour: null, waiting: null });
+    byId("guide").hidden = true;
+    byId("tour").value = "";
+  },
 };

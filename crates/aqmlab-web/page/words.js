@@ -12,10 +12,18 @@ function describe(number) {
   const out = [];
   out.push(standing(number, waits, bins));
   out.push(signals(number, sum((bin) => bin.drops), sum((bin) => bin.marks), bins));
-  const busy = bins.filter((bin) => bin.left > 0).length / bins.length;
-  if (busy > 0 && busy < 0.6) out.push(`The link had spare capacity in the last second.`);
-  out.push(control(number, now, bins));
+  const busy = busyOf(now, side.bins[end - bins.length - 1]);
+  if (busy > 0 && busy < 0.9) out.push(`The link was busy for ${percent(busy)} of the last second.`);
+  const packets = sum((bin) => bin.left + bin.drops);
+  out.push(control(number, now, bins, packets && sum((bin) => bin.drops + bin.marks) / packets));
   return out.filter(Boolean);
+}
+
+// The share of the time in which a link of a known rate sends.
+function busyOf(now, before) {
+  if (lab.scene.toml) return null;
+  const sent = now.state.delivered_bytes - (before?.state.delivered_bytes ?? 0);
+  return (sent * 8) / (bits(lab.scene.rate) * (now.t - (before?.t ?? 0)));
 }
 
 function standing(number, waits, bins) {
@@ -54,7 +62,12 @@ function livelyStanding(bin) {
   return `Half of the packets wait at most ${ms(bin.least)}, one in twenty ${ms(bin.sojourn)} or more.`;
 }
 
-function why(reason) {
+// The reasons of drops, the most frequent first.
+function why(reasons) {
+  const order = Object.entries(reasons).sort((a, b) => b[1] - a[1]);
+  const named = ([name, count]) => `${count} ${name === "overlimit" ? "full buffer" : name.replaceAll("_", " ")}`;
+  if (order.length > 1) return ` (${order.map(named).join(", ")})`;
+  const [reason] = order[0] ?? [""];
   if (reason === "overlimit") return " because the buffer was full";
   return reason ? ` (${reason.replaceAll("_", " ")})` : "";
 }
@@ -62,15 +75,14 @@ function why(reason) {
 function signals(number, drops, marks, bins) {
   const reasons = {};
   for (const bin of bins) for (const [name, count] of Object.entries(bin.reason)) reasons[name] = (reasons[name] ?? 0) + count;
-  const [name] = Object.entries(reasons).sort((a, b) => b[1] - a[1])[0] ?? [null];
   if (!drops && !marks) return "Nothing was dropped or marked in the last second.";
   const parts = [];
-  if (drops) parts.push(`${drops} ${drops === 1 ? "packet was" : "packets were"} dropped${why(name)}`);
+  if (drops) parts.push(`${drops} ${drops === 1 ? "packet was" : "packets were"} dropped${why(reasons)}`);
   if (marks) parts.push(`${marks} ${marks === 1 ? "was" : "were"} marked`);
   return `In the last second ${parts.join(", and ")}.`;
 }
 
-function control(number, now, bins) {
+function control(number, now, bins, hit) {
   const name = lab.scene.sides[number]?.discipline ?? "";
   const state = now.state;
   if ("dropping" in state) {
@@ -82,14 +94,15 @@ function control(number, now, bins) {
   if (state.dropping_flows > 0) return `${state.dropping_flows} of ${state.active_flows ?? "the"} flow queues are being signalled; the others are left alone.`;
   if (FLOW_QUEUES.test(name) && state.active_flows !== undefined) {
     if (state.active_flows === 0) return null;
-    return state.active_flows === 1 ? "One flow has packets in its queue." : `${state.active_flows} flows have packets, each in a queue of its own: a sparse flow does not wait behind a bulk one.`;
+    return state.active_flows === 1 ? "One flow queue has packets." : `${state.active_flows} flow queues have packets and are served in turn.`;
   }
-  if ("l4s_probability" in state && state.l4s_probability > 0) return `A base probability of ${percent(state.base_probability)} marks L4S packets with ${percent(state.l4s_probability)} (coupled) and drops classic ones with ${percent(state.classic_probability)} (its square).`;
+  if ("l4s_probability" in state && state.l4s_probability > 0) return `A base probability of ${percent(state.base_probability)} marks L4S packets with ${percent(state.l4s_probability)} (coupled) and drops or marks classic ones with ${percent(state.classic_probability)} (its square).`;
   const chance = probability(state);
   if (chance > 0) {
     const before = probability(bins[0].state) ?? 0;
-    const way = chance > before * 1.1 ? "rises" : chance < before * 0.9 ? "falls" : "holds";
-    return `Each packet is dropped or marked with a probability of ${percent(chance)}, which ${way}.`;
+    const way = chance > before * 1.1 ? "has risen to" : chance < before * 0.9 ? "has fallen to" : "is";
+    // Controls spare short queues, and space their drops: the share may be far from the probability.
+    return `The probability of a drop or mark ${way} ${percent(chance)}; ${percent(hit)} of the last second's packets were dropped or marked.`;
   }
   return null;
 }
