@@ -43,8 +43,10 @@ function chartPanels() {
   const call = felt();
   if (call >= 0 && !lab.scene.live) {
     const name = lab.sides[0].groups[call];
-    const limit = kindOf(name) === "call" ? { value: 0.15, text: "150 ms (G.114)" } : null;
-    panels.push({ title: `One-way delay of ${name}`, unit: "ms", factor: 1000, least: 0.05, lines: seen, value: (bin) => bin.delays[call] ?? null, limit, sparse: true });
+    const whole = !lab.scene.toml;
+    const limit = whole && kindOf(name) === "call" ? { value: 0.15, text: "150 ms (G.114)" } : null;
+    panels.push({ title: `${whole ? "One-way delay" : "Longest time in the queue"} of ${name}`, unit: "ms", factor: 1000, least: 0.05, lines: seen,
+      value: (bin) => (whole ? bin.delays : bin.waits)[call] ?? null, limit, sparse: true });
   }
   const rate = lab.scene.toml ? null : bits(lab.scene.rate);
   const goodput = lab.scene.live ? seen : seen.map(smooth);

@@ -92,7 +92,8 @@ function takeEvent(side, events, at) {
     bin.sojourn = Math.max(bin.sojourn, waited);
     bin.least = Math.min(bin.least, waited);
     bin.waits[group] = Math.max(bin.waits[group] ?? 0, waited);
-    bin.delays[group] = Math.max(bin.delays[group] ?? 0, waited + (lab.scene.toml ? 0 : (size * 8) / bits(lab.scene.rate)));
+    // The path of a scenario from a file is not known here.
+    if (!lab.scene.toml) bin.delays[group] = Math.max(bin.delays[group] ?? 0, waited + (size * 8) / bits(lab.scene.rate) + seconds(halved(lab.scene.rtt)));
     bin.left += 1;
     packet.marked = (flags & 1) === 1;
     bin.marks += packet.marked ? 1 : 0;
@@ -119,12 +120,10 @@ function closeBin(side, sample) {
   const delivered = sample.delivered;
   const goodput = delivered.map((sum, group) => ((sum - (before?.delivered[group] ?? 0)) * 8) / BIN);
   const bin = side.open;
-  const propagation = lab.scene.toml ? 0 : seconds(halved(lab.scene.rtt));
-  const delays = bin.delays.map((delay) => delay + propagation);
   side.bins[index] = {
     t: sample.t, sojourn: bin.left ? bin.sojourn : null, least: bin.left ? bin.least : null, left: bin.left,
     drops: bin.drops, marks: bin.marks, reason: bin.reason, lost: bin.lost, waits: bin.waits,
-    delays, delivered, goodput, windows, state: sample.link,
+    delays: bin.delays, delivered, goodput, windows, state: sample.link,
   };
   side.open = emptyBin();
   side.flows = sample.flows;
