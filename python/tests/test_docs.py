@@ -291,7 +291,12 @@ def test_the_python_of_the_bufferbloat_lab_draws(
 ) -> None:
     (tmp_path / "examples").symlink_to(DOCS.parent / "examples")
     monkeypatch.chdir(tmp_path)
-    (block,) = blocks("bufferbloat-lab.md", "python")
+    block, study = blocks("bufferbloat-lab.md", "python")
+    exec(study, {})
+    report = (tmp_path / "results" / "lab" / "report.html").read_text()
+    assert re.search(
+        r"page load time, mean: best with fq_codel .*difference 9\.98 to 13\.5\ss", report
+    )
     names: dict[str, Any] = {}
     exec(block, names)
     drawn = (tmp_path / "window.svg").read_text()
