@@ -7,6 +7,7 @@ from browser import Browser
 
 import aqmlab
 from aqmlab import search
+from aqmlab.report.document import Document, Estimate, Figure, panels, save
 
 pytestmark = pytest.mark.needs("chromium")
 LINK = {"rate": "2mbit", "delay": "5ms"}
@@ -62,7 +63,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         SCENARIO, keys, ["min:sojourn_p95"], trials=4, batch=4, confirm=2, out=folder / "tune"
     )
     long = aqmlab.study({"name": "t", "title": "/a" * 60, "scenario": SCENARIO, "axes": AXES[:1]})
+    means = {queue: Estimate(4.0, 3.5, 4.2) for queue in QUEUES[:2]}
+    rows = panels.estimates({"call": panels.Means("MOS", means)}, panels.colours(QUEUES[:2]))
+    each = Document("Rows, as of `try`", (Figure("rows", "Rows", "", "", rows),))
     return {
+        "rows": save(each, folder / "rows", figures=False),
         "title": long.write_report(folder / "title", figures=False),
         "study": study.write_report(folder / "study", figures=False),
         "many": many.write_report(folder / "many", figures=False),
@@ -71,7 +76,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-@pytest.mark.parametrize("which", ["study", "title", "many", "search", "run"])
+@pytest.mark.parametrize("which", ["study", "title", "many", "search", "run", "rows"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_the_page(
     page: Browser, pages: dict[str, Path], which: str, width: int

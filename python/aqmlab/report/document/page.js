@@ -67,10 +67,11 @@ function fitted(spec, room) {
 }
 
 // A panel of this width; names on its x axis that have too little room there are slanted.
+// A panel whose layers have an x each has no names there.
 function slanted(panel, width) {
-  const x = panel.encoding.x;
-  const letters = (x.sort ?? []).reduce((sum, name) => sum + name.length + 1, 0);
-  if (x.type !== "nominal" || letters * LETTER <= width) return { ...panel, width };
+  const x = panel.encoding?.x;
+  const letters = (x?.sort ?? []).reduce((sum, name) => sum + name.length + 1, 0);
+  if (x?.type !== "nominal" || letters * LETTER <= width) return { ...panel, width };
   const axis = { ...x.axis, labelAngle: -40, labelAlign: "right" };
   return { ...panel, width, encoding: { ...panel.encoding, x: { ...x, axis } } };
 }
