@@ -178,7 +178,7 @@ def test_a_queue_in_the_words_of_tc_is_tried_and_printed(aqmlab: Aqmlab, tmp_pat
     assert found["tc"][2] == ("tc qdisc replace dev ppp0 parent 1:1 handle 11: fq_codel target 3ms")
     table = tomllib.loads((tmp_path / "results/try/study.toml").read_text())
     queue = table["axes"][0]["values"][1]["set"]["links.egress.queue"]
-    assert queue == words
+    assert queue == f"{words} variant=linux"
 
 
 def test_the_study_keeps_results_for_a_bundle(aqmlab: Aqmlab) -> None:

@@ -63,8 +63,14 @@ def read(lines: Sequence[str], device: str) -> dict[str, dict[str, Any]]:
         leaf = re.search(rf"^tc qdisc replace dev {name} parent 1:1 handle 11: (.*)$", text, re.M)
         assert group and leaf
         own = shaper(words[2:], group[1].split(), device)
-        found[way] = {"queue": {"discipline": leaf[1]}, "shaper": own}
+        found[way] = {"queue": of_linux(leaf[1]), "shaper": own}
     return found
+
+
+def of_linux(words: str) -> str:
+    """The queue that Linux makes of these words of tc."""
+    kinds = ("codel", "dualpi2", "fq_codel", "fq_pie", "pie")
+    return f"{words} variant=linux" if words.split()[0] in kinds else words
 
 
 def modem(line: Line, pack: Pack, stages: Mapping[str, Any]) -> Pack:
@@ -84,7 +90,7 @@ def modem(line: Line, pack: Pack, stages: Mapping[str, Any]) -> Pack:
     return replace(pack, scenario=scenario, contenders={"printed": {}})
 
 
-SECONDS = {"office": 3, "cable": 10, "5g": 10, "satellite": 10, "wifi": 10}
+SECONDS = {"office": 3, "cable": 10, "5g": 10, "satellite": 10, "wifi": 20}
 """Seconds of a run on fast lines: less than `try` itself takes, as the settings that the commands
 have are compared exactly below."""
 

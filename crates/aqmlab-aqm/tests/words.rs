@@ -366,7 +366,7 @@ fn what_is_printed_is_what_people_write() {
         ("pie alpha=0.3", "pie", "alpha"),
         ("sfq perturb=10s", "sfq perturb 10", ""),
         ("red_linux ecn", "red min 30000 max 90000 limit 400000 burst 50 avpkt 1000 ecn", ""),
-        ("sfb", "sfb max 25 target 20", ""),
+        ("sfb", "sfb limit 1000 max 25 target 20", ""),
     ] {
         let said = say_in_dialect(&read(text)).unwrap();
         let missing: Vec<&str> = said.left_out.iter().map(|(key, _)| key.as_str()).collect();

@@ -74,7 +74,8 @@ params! {
 const TC: &[Dialect] = &[Dialect {
     kind: "sfb",
     source: "tc-sfb(8)",
-    always: &["max", "target"],
+    // Without a limit it is that of the device's queue, which may be short: ifb has 32 packets.
+    always: &["limit", "max", "target"],
     words: &[&[
         Word::value("rehash", "rehash", Form::Millis),
         Word::value("db", "warmup", Form::Millis),

@@ -41,6 +41,8 @@ STAB: Mapping[str, str] = {
 }
 """Words of tc-stab(8) for the line's framing by tc-cake(8), without PTM's coding."""
 CODING = {"pppoe-ptm": 64 / 65}
+VARIED = frozenset({"codel", "dualpi2", "fq_codel", "fq_pie", "pie"})
+"""Disciplines of Linux whose default here is another variant than Linux's."""
 LEAST_BURST = 1600
 BURST = 1e-3
 """Seconds at the shaper's rate that it may send at once, at least one packet."""
@@ -90,7 +92,10 @@ def by_way(words: str) -> dict[str, str]:
 def _stage(words: str, way: str, line: Line, share: float) -> dict[str, str]:
     """Queue and shaper of one direction, in words."""
     kind, rate = line.kind, share * line.rate(way)
-    if _parsed(words)["discipline"] != "cake":
+    discipline = _parsed(words)["discipline"]
+    if discipline != "cake":
+        if discipline in VARIED and "variant" not in words:
+            words += " variant=linux"
         rate *= CODING.get(kind.layer, 1.0)
         burst = f"{max(LEAST_BURST, rate * BURST / 8):.0f}"
         htb = f"htb rate {_kbit(rate)} burst {burst} cburst {burst} {STAB[kind.layer]} stab=true"
