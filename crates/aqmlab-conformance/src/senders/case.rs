@@ -191,11 +191,10 @@ impl Case {
                 *marked |= kind == "marked";
             }
             let stamp = case.take_line(&columns, line).map_err(|error| error.at(&place))?;
-            let is_data = matches!(case.events.last(), Some(Event::Sent { .. }));
-            sent += u64::from(is_data && case.events.len() > before);
-            let mut again = false;
-            if let (true, Some(Event::Sent { seq, len, .. })) = (is_data, case.events.last()) {
-                again = *seq < end;
+            let mut is_new = false;
+            if let Some(Event::Sent { seq, len, .. }) = case.events[before..].first() {
+                sent += 1;
+                is_new = *seq >= end;
                 end = end.max(seq + u64::from(*len));
             }
             if let Some((at, stamp)) = stamp {
@@ -203,13 +202,13 @@ impl Case {
                 // The first ones are recorded later than they bear.
                 if stamps > UNSURE {
                     narrow(&mut case.phase, at, stamp);
-                    if !again {
+                    if is_new {
                         narrow(&mut of_new, at, stamp);
                     }
                 }
             }
         }
-        // What is sent again may bear the time at which pacing would have let it leave.
+        // All but new data may bear the time at which pacing would have let it leave.
         if case.phase.is_some_and(|(least, most)| least > most) {
             case.phase = of_new;
         }
