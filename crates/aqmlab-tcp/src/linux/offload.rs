@@ -106,7 +106,8 @@ impl LinuxSender {
     }
 
     /// Sends what the application has written (`tcp_sendmsg`): a full buffer leaves while the next
-    /// is being filled, all of them once they hold half of the receiver's window.
+    /// is being filled, all of them once they hold half of the receiver's window. Whether the
+    /// window is in use is judged after each.
     pub(super) fn send_written(&mut self) {
         let all = self.state.written;
         let size = self.buffer_size();
@@ -114,8 +115,7 @@ impl LinuxSender {
         while self.buffers.filled < all {
             let nxt = self.state.nxt;
             let begin = self.buffers.fill(nxt, size);
-            // Without offload a buffer is a segment: it makes no difference when it leaves.
-            if !self.sysctl.offload || begin + size >= all || idle > IDLE {
+            if begin + size >= all || idle > IDLE {
                 break;
             }
             self.buffers.filled = begin + size;
@@ -244,5 +244,25 @@ mod tests {
         assert_eq!(lengths(&mut sender, 500), [300]);
         sender.on_ack(due + RTT, &Ack { ack: 3196, window: 8000, ..Ack::default() });
         assert_eq!(lengths(&mut sender, 600), [1148, 1448, 208]);
+    }
+    /// tcp_sendmsg, tcp_cwnd_validate: a window that was not full for a timeout shrinks halfway to
+    /// the initial one at the first segment of a write, not to all of the write.
+    #[test]
+    fn an_unused_window_shrinks_at_the_first_segment_of_a_write() {
+        let mut sender = opened(Profile::Linux61, 1000, false, 65_535, 20_000);
+        sender.sysctl.tail_probe = false;
+        assert_eq!(lengths(&mut sender, 100).len(), 10);
+        for number in 1..=20 {
+            let millis = if number > 10 { 300 } else { 200 };
+            let ack = Ack { ack: 1000 * number, window: 65_535, ..Ack::default() };
+            sender.on_ack(at(millis), &ack);
+        }
+        assert_eq!(lengths(&mut sender, 300).len(), 10);
+        let before = sender.state.cwnd;
+        sender.write(100);
+        assert_eq!(lengths(&mut sender, 350), [100]);
+        sender.write(14_000);
+        assert_eq!(lengths(&mut sender, 620).len(), 14);
+        assert_eq!((before, sender.state.cwnd), (30, 20));
     }
 }
