@@ -77,12 +77,20 @@ def play(page: Browser, seconds: float) -> None:
 
 def saved_as_played(page: Browser, folder: Path) -> str:
     """The scenarios of both sides as saved, which have the results of the page."""
+    page.run("""{ const [made, files] = [URL.createObjectURL, (window.files = [])];
+        URL.createObjectURL = (file) => { files.push(file.text()); return made(file); }; }""")
     page.click("#save")
     results = json.loads(page.run("document.getElementById('dialog').dataset.results"))
     text: str = page.run("document.getElementById('dialog-value').value")
     for part, expected in zip(text.split("# ------"), results, strict=True):
         (folder / "saved.toml").write_text(f"# {part}")
         assert digest_of(folder / "saved.toml") == expected
+    # Each side is a file of its own: one with both would have all keys twice.
+    links = page.run("[...document.querySelectorAll('#dialog-files a')].map((a) => a.download)")
+    assert links == ["aqmlab-lab-a.toml", "aqmlab-lab-b.toml"]
+    for content, expected in zip(page.run("Promise.all(files)"), results, strict=True):
+        (folder / "file.toml").write_text(content)
+        assert digest_of(folder / "file.toml") == expected
     return text
 
 

@@ -53,7 +53,7 @@ function chartPanels() {
   const delivered = lab.scene.live ? (bin) => bin.goodput[0] : (bin) => bin.goodput;
   // Data that waits for a lost packet is read at once when that arrives.
   const isQuic = [...lab.scene.flows, ...lab.scene.later].some(quicOf);
-  panels.push({ title: "Goodput", unit: isQuic ? "Mbit/s, of QUIC what applications read" : "Mbit/s", factor: 1e-6, least: 1e5, lines: goodput, value: delivered, limit: rate ? { value: rate, text: "link rate" } : null });
+  panels.push({ title: "Goodput", unit: isQuic ? "Mbit/s (QUIC: as read)" : "Mbit/s", factor: 1e-6, least: 1e5, lines: goodput, value: delivered, limit: rate ? { value: rate, text: "link rate" } : null });
   const flow = bulk();
   if (flow >= 0 && !lab.scene.live && seen.some((bins) => bins.some((bin) => bin.windows[flow] > 0))) {
     panels.push({ title: `Congestion window of ${lab.sides[0].groups[flow]}`, unit: "kB", factor: 1e-3, least: 1e4, lines: seen, value: (bin) => bin.windows[flow] ?? null });

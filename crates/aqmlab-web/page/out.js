@@ -1,12 +1,13 @@
 // What can be taken away: TOML, a link, pictures, a table.
-function offer(title, text, value, name, type) {
+function offer(title, text, value, files = []) {
   byId("dialog-title").textContent = title;
   byId("dialog-text").textContent = text;
   byId("dialog-value").value = value;
-  const file = byId("dialog-file");
-  file.hidden = !name;
-  if (name) { file.download = name; file.href = URL.createObjectURL(new Blob([value], { type })); }
+  byId("dialog-files").replaceChildren(...files.map(([label, name, content]) => element("a", { className: "button", textContent: label, download: name,
+    href: URL.createObjectURL(new Blob([content], { type: "text/plain" })) })));
   byId("dialog").showModal();
+  byId("dialog-value").setSelectionRange(0, 0);
+  byId("dialog-value").scrollTop = 0;
 }
 
 function saveToml() {
@@ -16,8 +17,9 @@ function saveToml() {
     `# Queue ${"AB"[number]} of the live lab, up to ${lab.time.toFixed(3)} s.`,
     `# scenario ${each.scenario}`, `# result ${each.result}`, "", each.toml].join("\n"));
   byId("dialog").dataset.results = JSON.stringify(saved.map((each) => each.result));
-  const text = "Two scenarios, one for each side: put each in a file. \"aqmlab lab --digest FILE\" prints the same result digest, and \"aqmlab run FILE\" the figures.";
-  offer("Scenario", text, parts.join("\n# ----------------------------------------\n"), "aqmlab-lab.toml", "text/plain");
+  const text = "Two scenarios, one for each side, a file each. \"aqmlab lab --digest FILE\" prints the same result digest, and \"aqmlab run FILE\" the figures.";
+  const files = parts.map((part, number) => [`Download ${"AB"[number]}`, `aqmlab-lab-${"ab"[number]}.toml`, part]);
+  offer("Scenario", text, parts.join("\n# ----------------------------------------\n"), files);
 }
 
 async function pack(text) {
@@ -37,7 +39,7 @@ async function shareLink() {
   pause();
   const shared = JSON.stringify({ first: lab.first, log: lab.log, time: lab.time });
   const address = `${location.href.split("#")[0]}#s=${await pack(shared)}`;
-  offer("Link", "This address contains the scenario and all changes: it opens the lab in the same state.", address, null);
+  offer("Link", "This address contains the scenario and all changes: it opens the lab in the same state.", address);
 }
 
 function picture() {
