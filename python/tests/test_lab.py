@@ -191,7 +191,7 @@ LANES = """(async () => {
     const { data } = canvas.getContext("2d").getImageData(0, top, width, height);
     const found = new Set();
     for (let at = 0; at < data.length; at += 4) found.add(data.slice(at, at + 3).join());
-    return ["122,81,149", "0,138,99", "184,69,127", "107,107,107"].map((each) => found.has(each));
+    return ["122,81,149", "0,132,95", "184,69,127", "107,107,107"].map((each) => found.has(each));
   };
   return [colours(0, half), colours(half, half)];
 })()"""
@@ -278,6 +278,40 @@ MOVING = """(async () => {
   for (let count = 0; count < 8; count += 1) await frame();
   return [lab.sides[1].falling.length, before === picture()];
 })()"""
+
+
+# The lowest contrast of what is written in a colour of the page, or on one (WCAG 2.2, 1.4.3).
+CONTRAST = """(() => {
+  const light = (text) => {
+    const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
+    const cx = canvas.getContext("2d");
+    cx.fillStyle = text;
+    cx.fillRect(0, 0, 1, 1);
+    const linear = [...cx.getImageData(0, 0, 1, 1).data.slice(0, 3)].map((each) => each / 255)
+      .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  };
+  const style = getComputedStyle(document.documentElement);
+  const of = (name) => style.getPropertyValue(`--${name}`);
+  const parts = [...document.querySelectorAll(".shares i")].map((each) => getComputedStyle(each));
+  const contrast = (two) => (Math.max(...two) + 0.05) / (Math.min(...two) + 0.05);
+  return Math.min(...[
+    ...["ink", "soft", "a", "b", "bad"].map((name) => [of(name), of("panel")]),
+    [of("on-a"), of("a")], [of("on-b"), of("b")],
+    ...parts.map((each) => [each.color, each.backgroundColor]),
+  ].map((pair) => contrast(pair.map(light))));
+})()"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_and_letters_stand_out(opened: Browser, scheme: str) -> None:
+    opened.look(1200, 900, scheme)
+    for kind in ("web", "game", "download", "download", "download"):
+        opened.click(f"[data-add={kind}]")
+    play(opened, 2)
+    assert opened.run("document.querySelectorAll('.shares i').length") == 16
+    assert opened.run(CONTRAST) >= 4.5
+    opened.look(1200, 900)
 
 
 def test_packets_do_not_move_for_those_who_want_no_motion(opened: Browser) -> None:

@@ -1,5 +1,5 @@
 // Packets in the queues, and who gets the link. Blue and orange are the sides'; flows have other colours.
-const COLOURS = ["#7a5195", "#008a63", "#b8457f", "#6b6b6b", "#8c6d31", "#b2182b", "#3a7d8c", "#5b6abf"];
+const COLOURS = ["#7a5195", "#00845f", "#b8457f", "#6b6b6b", "#8c6d31", "#b2182b", "#3a7d8c", "#5b6abf"];
 const FLOW_QUEUES = /^(fq|sfq|drr|cake|dualpi2)/;
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 const darkness = matchMedia("(prefers-color-scheme: dark)");
