@@ -7,7 +7,7 @@ from browser import Browser
 
 import aqmlab
 from aqmlab import search
-from aqmlab.report.document import Document, Estimate, Figure, panels, save
+from aqmlab.report.document import Document, Estimate, Figure, Markdown, panels, save
 
 pytestmark = pytest.mark.needs("chromium")
 LINK = {"rate": "2mbit", "delay": "5ms"}
@@ -65,7 +65,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     long = aqmlab.study({"name": "t", "title": "/a" * 60, "scenario": SCENARIO, "axes": AXES[:1]})
     means = {queue: Estimate(4.0, 3.5, 4.2) for queue in QUEUES[:2]}
     rows = panels.estimates({"call": panels.Means("MOS", means)}, panels.colours(QUEUES[:2]))
-    each = Document("Rows, as of `try`", (Figure("rows", "Rows", "", "", rows),))
+    words = Markdown(f"| what | value |\n|---|---|\n| voice | {'packets of 200 bytes ' * 20}|\n")
+    each = Document("Rows, as of `try`", (Figure("rows", "Rows", "", "", rows), words))
     return {
         "rows": save(each, folder / "rows", figures=False),
         "title": long.write_report(folder / "title", figures=False),
