@@ -126,6 +126,7 @@ def test_list_names_what_there_is(aqmlab: Aqmlab) -> None:
     for entries in everything.values():
         assert all(entry["name"] and entry["summary"] for entry in entries)
     preset_of = {each["preset_of"] for each in everything["presets"]}
+    assert aqmlab("list", "queues").stdout == aqmlab("list", "disciplines").stdout
     bases = everything["disciplines"] + everything["workloads"]
     assert preset_of <= {each["name"] for each in bases}
     assert "page" in preset_of
@@ -153,6 +154,7 @@ def test_brackets_are_shown_as_they_are(aqmlab: Aqmlab, scenario: Path) -> None:
         ("flows.download.count", "flow.count"),
         ("flows.download.transport.mss", "transport.mss"),
         ("sojourn_p95", "sojourn"),
+        ("pfifo", "droptail"),
     ],
 )
 def test_explain_takes_what_set_and_rules_take(given: str, found: str, aqmlab: Aqmlab) -> None:

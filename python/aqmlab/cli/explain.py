@@ -81,6 +81,8 @@ def find(name: str | None) -> list[dict[str, Any]]:
     metrics = [each for each in every if each["section"] == "metric"]
     if found := matching(name, every) or matching(STATISTIC.sub("", name), metrics):
         return found
+    if of_tc := [each for each in every if (each.get("tc") or "").split()[:1] == [name]]:
+        return of_tc
     head, dot, parameter = name.partition(".")
     named = [entry for entry in reference() if head in (entry["name"], entry["section"])]
     if not dot or not named:

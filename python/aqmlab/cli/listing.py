@@ -26,6 +26,8 @@ OWN = {
     ),
 }
 """By kind: a remark on custom entries, and an example."""
+ALSO = {"queues": "disciplines", "controls": "congestion_controls"}
+"""Other words for a kind."""
 NONE = {"studies": "none is installed; pip install 'aqmlab[studies]' brings the published ones"}
 """By kind: a remark where there are no entries."""
 
@@ -42,6 +44,7 @@ def listing(
     load_own(with_)
     everything = catalogue()
     if kind is not None:
+        kind = ALSO.get(kind, kind)
         if kind not in everything:
             raise unknown("kind", kind, everything)
         everything = {kind: everything[kind]}
