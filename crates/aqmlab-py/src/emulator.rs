@@ -177,12 +177,12 @@ fn recordings(
     capture: CaptureOf,
 ) -> PyResult<Recordings> {
     let log = |(link, file, head): (String, _, _)| {
-        let link = indices(py, scenario, std::slice::from_ref(&link), "--log")?[0];
+        let link = indices(py, scenario, std::slice::from_ref(&link), "logs")?[0];
         Ok(LogFile { link, file, head })
     };
     let capture = capture.map(|(file, ring, most, places)| {
         let places = read_value(&places.as_str().into());
-        let places = places.map_err(|error| to_py_error(py, error.at("--pcap-at")))?;
+        let places = places.map_err(|error| to_py_error(py, error.at("capture")))?;
         PyResult::Ok(CaptureFile { file, ring, most, places })
     });
     let logs = logs.into_iter().map(log).collect::<PyResult<_>>()?;

@@ -63,7 +63,8 @@ def attach(
     settings = settings_of_real_packets(set_, seed, out)
     path = from_options(common, down or [], up or [], settings, profile)
     captured = recordings(pcap, places=pcap_at).of_run(1, path.scenario)
-    with Reserved(out) as kept, naming(name="--name"):
+    named = naming(name="--name", attached="--pid", interface="--interface", capture="--pcap-at")
+    with Reserved(out) as kept, named:
         end = "until Ctrl-C" if for_ is None else f"for {for_:g} s"
         done = emulate(path, (*WAITS, end), nat=pid is not None,
                        settings={"name": name} if name else {}, until=for_,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from aqmlab.cli import options
-from aqmlab.cli.common import default_folder, finish, say, settings_of_real_packets
+from aqmlab.cli.common import default_folder, finish, naming, say, settings_of_real_packets
 from aqmlab.cli.options import argument, option
 from aqmlab.emulator.keep import Reserved, recordings
 from aqmlab.files import free
@@ -52,14 +52,15 @@ def parity(
     with Reserved(folder):
         pass  # It is new, and can be written to.
     emulator: dict[str, Any] = {} if precision is None else {"precision": precision}
-    found = run_both(
-        file,
-        settings=settings,
-        control=control,
-        repeat=repeat,
-        out=folder,
-        emulator=emulator,
-        told=lambda number, total: say(f"real packets, run {number + 1} of {total}"),
-        recorded=recordings(pcap, pcap_ring, log or [], pcap_at),
-    )
+    with naming(control="--control", logs="--log", capture="--pcap-at"):
+        found = run_both(
+            file,
+            settings=settings,
+            control=control,
+            repeat=repeat,
+            out=folder,
+            emulator=emulator,
+            told=lambda number, total: say(f"real packets, run {number + 1} of {total}"),
+            recorded=recordings(pcap, pcap_ring, log or [], pcap_at),
+        )
     finish(found, folder, json=json, figures=figures)

@@ -143,7 +143,8 @@ def shell(
             _refuse({"profile": profile, **of_links}, problem)
             place = from_scenario(scenario, down or [], up or [], settings)
         run = partial(emulate, place, far=far, nat=nat)
-    named = naming(far="--far", **{key: f"--{key.replace('_', '-')}" for key in OF_EMULATOR})
+    of_emulator = {key: f"--{key.replace('_', '-')}" for key in OF_EMULATOR}
+    named = naming(far="--far", logs="--log", capture="--pcap-at", **of_emulator)
     with Reserved(out) as kept, output, view, named:
         done = run(command or [], settings=emulator, **recorded.of_run(1, place.scenario))
     kept.keep(done, command_line())

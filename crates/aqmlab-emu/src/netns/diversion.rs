@@ -66,7 +66,7 @@ impl Target {
     /// Returns an error if the interface does not exist, is not an Ethernet interface, or has a
     /// path already.
     pub(crate) fn named(name: &str) -> Result<Self> {
-        let at = |error: Error| error.at("--interface");
+        let at = |error: Error| error.at("interface");
         let known = interfaces();
         if !known.iter().any(|each| each == name) {
             return Err(at(Error::unknown("interface", name, known.iter().map(String::as_str))));
@@ -133,9 +133,9 @@ fn refused(error: &io::Error) -> Error {
         Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP) => {
             "this option needs Linux 6.6 or later"
         }
-        _ => return failed("a program for the interface", error).at("--interface"),
+        _ => return failed("a program for the interface", error).at("interface"),
     };
-    failed("a program for the interface", error).at("--interface").hint(hint)
+    failed("a program for the interface", error).at("interface").hint(hint)
 }
 
 /// Builds the first and the second program, which divert packets to a device.

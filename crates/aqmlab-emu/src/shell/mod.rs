@@ -286,7 +286,7 @@ fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
 
 /// Returns the network namespace of a process; it must differ from this process' namespace.
 fn namespace_of(pid: u32) -> Result<File> {
-    let named = |error: Error| error.at("--pid").given(pid);
+    let named = |error: Error| error.at("attached").given(pid);
     let here = files::network().map_err(|error| failed("the network namespace", &error))?;
     let there = files::network_of(pid).map_err(|error| {
         named(match error.kind() {

@@ -26,7 +26,7 @@ def linux(control: str) -> dict[str, Any]:
     """Settings that make simulated senders those of the kernel."""
     if control not in CONTROLS:
         hint = f"one of {', '.join(CONTROLS)}"
-        raise input_error("no such congestion control", key="--control", given=control, hint=hint)
+        raise input_error("no such congestion control", key="control", given=control, hint=hint)
     return {
         "transport.profile": "linux-6.12",
         "transport.congestion_control": control,
