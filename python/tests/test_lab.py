@@ -280,7 +280,7 @@ MOVING = """(async () => {
 })()"""
 
 
-# The lowest contrast of what is written in a colour of the page, or on one (WCAG 2.2, 1.4.3).
+# The lowest contrast of words in a colour of the page, or on one (WCAG 2.2, 1.4.3).
 CONTRAST = """(() => {
   const light = (text) => {
     const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
