@@ -179,6 +179,8 @@ def test_the_texts_of_tours_say_what_the_page_shows(opened: Browser) -> None:
     small_buffer = shown(opened, 0)[4]
     assert 10 < middle(small_buffer[0]) < small_buffer[0]["waits"][-1] <= 24
     (_, (_, flood), (last, apart)) = shown(opened, 3)
+    waits = opened.run(f"{BINS}(1, 0, 8).map((bin) => bin.waits[1] ?? 0)")
+    assert 0.0012 < max(waits) <= 0.0024, "a packet takes 1.2 ms"
     assert flood["rates"][0] > 4e6 and flood["drops"]["codel"] > 10 * flood["drops"].get(
         "overlimit", 0
     )
