@@ -55,6 +55,7 @@ def test_flow_queues_are_recommended_before_a_deep_buffer(trial: LineTrial) -> N
     first, *rest = sentences(trial, compared)
     assert first.startswith("Use fq_codel: web page load ") and " less)" in first
     assert "call MOS" in rest[0] and "is worse than the line as it is: " in rest[1]
+    assert "; worse: only " in first and "download goodput" in first.partition("; worse: ")[2]
 
 
 def test_the_page_answers_first_and_marks_the_winner(trial: LineTrial) -> None:

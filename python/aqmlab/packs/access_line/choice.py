@@ -199,9 +199,12 @@ def _answer(choice: Choice, compared: Sequence[PairedDifference]) -> str:
     others = len(won) - 1
     more = f", and {count(others, 'more measure')} {'is' if others == 1 else 'are'} better"
     alike = f" ({listed(choice.as_good)}: as good)" if choice.as_good else ""
+    costs = [each for each in _between(name, BASELINE, compared) if each.what.is_cost]
+    worse = [each.what.words for each in costs if each.better == BASELINE]
+    left = f"; worse: only {listed(worse)}" if worse else "; nothing is shown to be worse"
     return (
         f"Use {name}{alike}: {won[0].told(name)}{more if others else ''} than with the line as it "
-        "is; nothing that users notice is worse."
+        f"is{left}."
     )
 
 
