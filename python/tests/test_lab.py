@@ -251,10 +251,16 @@ def test_it_goes_back_to_any_moment_and_a_link_opens_the_same(opened: Browser) -
     assert opened.run("document.getElementById('rate').value") == "5mbit"
 
 
+ENDS = """Math.max(...[...document.querySelectorAll("button, input, select")].map((each) =>
+  each.getBoundingClientRect().right))"""
+
+
 def test_every_control_has_a_name_and_no_page_is_too_wide(opened: Browser) -> None:
-    for width, scheme in ((1200, "light"), (390, "dark")):
+    opened.choose("#discipline-1", "fq_codel")
+    for width, scheme in ((1200, "light"), (320, "dark")):
         opened.look(width, 800, scheme, "reduce")
         assert opened.run("document.documentElement.scrollWidth") <= width
+        assert opened.run(ENDS) <= width, "also of long names of parameters"
         assert opened.run("matchMedia('(prefers-reduced-motion: reduce)').matches")
     nodes = opened.send("Accessibility.getFullAXTree")["nodes"]
     roles = {"button", "combobox", "textbox", "slider", "image", "link"}
