@@ -180,7 +180,8 @@ impl Receiver {
         if self.ecn != EcnMode::Off {
             self.take_mark(now, segment);
         }
-        if segment.seq <= self.last_ack {
+        // RFC 7323, section 5.3: not what lies before the window (R2; Linux: tcp_sequence).
+        if segment.seq <= self.last_ack && segment.end() >= self.last_ack {
             self.recent = self.recent.max(segment.sent_at);
         }
         if self.linux.is_some() {

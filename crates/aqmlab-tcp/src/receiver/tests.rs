@@ -152,6 +152,20 @@ fn linux_drops_segments_that_a_retransmission_overtakes() {
     assert_eq!(arrive(94, next + 18, 72), None);
 }
 
+/// RFC 7323, section 5.3: a needless retransmission lies before the window, and its timestamp does
+/// not outdate the originals that are late.
+#[test]
+fn what_had_arrived_does_not_advance_the_timestamp() {
+    let (mut receiver, next) = linux(EcnMode::Off);
+    let mut arrive = |number, sent| {
+        receiver.on_segment(at(90), &DataSegment { sent_at: at(sent), ..segment(number) });
+        receiver.poll(at(90)).map(|ack| ack.ack / 1460)
+    };
+    assert_eq!(arrive(next + 1, 30), Some(next));
+    assert_eq!(arrive(next - 2, 80), Some(next), "sent again");
+    assert_eq!(arrive(next, 30), Some(next + 2));
+}
+
 /// tcp_ecn_accept_cwr, with DCTCP too.
 #[test]
 fn linux_acknowledges_cwr_at_once() {
