@@ -100,6 +100,7 @@ impl LinuxSender {
         let state = &mut self.state;
         (state.una, state.nxt) = (1, 1);
         (state.window, state.max_window) = (ack.window, ack.window);
+        state.window_of_syn = true;
         state.delivered = 1;
         state.delivered_at = state.micros;
         state.flight_began = self.clock.nanos(self.conn.syn_sent) / 1000;
@@ -247,11 +248,16 @@ impl LinuxSender {
     fn advance(&mut self, number: u64) {
         self.conn.stats.bytes_acked += number - self.state.una;
         self.state.una = number;
+        self.state.window_of_syn = false;
     }
 
+    /// The window is taken from what acknowledges more, opens it or, with Linux 6.12, closes it, and
+    /// from the first one (`tcp_may_update_window`).
     fn update_window(&mut self, number: u64, window: u64) -> u32 {
         let mut flags = 0;
-        if number > self.state.una || window > self.state.window {
+        let closes = window == 0 && self.sysctl.grows;
+        let first = self.state.window_of_syn;
+        if number > self.state.una || window > self.state.window || closes || first {
             flags |= flag::WIN_UPDATE;
             if self.state.window != window {
                 self.state.window = window;
@@ -319,7 +325,7 @@ impl LinuxSender {
 mod tests {
     use aqmlab_core::Span;
 
-    use crate::params::{Profile, TcpParams};
+    use crate::params::{Profile, Recovery, TcpParams};
     use crate::receiver::Receiver;
     use crate::segment::{Ack, Timestamps};
     use crate::testing::{RTT, at};
@@ -380,6 +386,23 @@ mod tests {
                 (last + RTT / 2 - first).as_nanos().abs_diff(sender.srtt().unwrap().as_nanos());
             assert!(apart < 60_000_000, "{:?}", sender.srtt());
         }
+    }
+
+    /// tcp_may_update_window: the first one after the SYN-ACK is no duplicate.
+    #[test]
+    fn the_first_acknowledgement_is_about_the_window() {
+        let mut params = TcpParams::of_profile(Profile::Linux61).unwrap();
+        params.recovery = Recovery::NewReno;
+        let mut sender = Sender::new(&params, Some(100_000), 1);
+        sender.open(at(0));
+        let ack = Ack { window: 65_535, ..Ack::default() };
+        sender.on_ack(at(0) + RTT, &Ack { syn: true, ..ack });
+        let repeats = [2, 3, 3, 3, 3].map(|round| {
+            while sender.poll(at(0) + RTT * (round - 1)).is_some() {}
+            sender.on_ack(at(0) + RTT * round, &ack);
+            sender.stats().fast_retransmits
+        });
+        assert_eq!(repeats, [0, 0, 0, 1, 1]);
     }
 
     /// tcp_disordered_ack: of those that a later one has overtaken, only duplicates count.

@@ -105,6 +105,8 @@ pub(crate) struct State {
     pub written: u64,
     pub window: u64,
     pub max_window: u64,
+    /// The window is that of the SYN-ACK.
+    pub window_of_syn: bool,
 
     pub packets_out: u32,
     pub sacked_out: u32,
