@@ -231,6 +231,19 @@ mod tests {
         assert_eq!(lengths(&mut single, 100), [1388; 6]);
     }
 
+    /// tcp_send_loss_probe: what waits for more of the window leaves as far as the window goes.
+    #[test]
+    fn a_tail_loss_probe_is_a_packet_or_at_least_a_segment() {
+        let mut sender = opened(Profile::Linux61, 1448, true, 65_535, 100_000);
+        assert_eq!(lengths(&mut sender, 100).len(), 10);
+        let mut probe = |cwnd| {
+            sender.state.cwnd = cwnd;
+            sender.write_xmit(Amount::Probe);
+            lengths(&mut sender, 200).len()
+        };
+        assert_eq!((probe(14), probe(12)), (2, 1));
+    }
+
     /// tcp_write_wakeup: a probe of a window that is too small for a segment fills it. The rest of
     /// that buffer leaves as it is.
     #[test]

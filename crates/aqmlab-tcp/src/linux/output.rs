@@ -23,7 +23,7 @@ pub(super) enum Amount {
     All,
     /// One buffer.
     Buffer,
-    /// One segment, independent of the window.
+    /// One buffer, of one segment at least, whatever the window.
     Probe,
 }
 
@@ -62,9 +62,9 @@ impl LinuxSender {
             }
             let (in_flight, cwnd) = (self.state.in_flight(), self.state.cwnd);
             let room = match amount {
+                _ if in_flight < cwnd => (cwnd >> 1).max(1).min(cwnd - in_flight),
                 Amount::Probe => 1,
-                _ if in_flight >= cwnd => break,
-                _ => (cwnd >> 1).max(1).min(cwnd - in_flight),
+                _ => break,
             };
             let mss = u64::from(self.state.mss);
             let left = self.buffer_left(room.min(most));
