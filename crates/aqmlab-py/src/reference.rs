@@ -109,7 +109,7 @@ fn sections() -> Vec<Section> {
         (
             "shaper",
             "shaper",
-            "a shaper between a queue and its link, one class of HTB",
+            "a shaper between a queue and its link, one class of HTB or a TBF",
             ShaperParams::specs(),
         ),
         ("driver", "driver", "a driver with its own FIFO after the queue", DriverParams::specs()),

@@ -1190,8 +1190,9 @@ class Outages(LossModel):
     off: DurationLike | None = None
 
 class Shaper(Part):
-    """A shaper between a queue and its link, one class of HTB."""
+    """A shaper between a queue and its link, one class of HTB or a TBF."""
 
+    kind: Literal["htb", "tbf"] | None = None
     rate: RateLike
     ceil: RateLike | None = None
     burst: SizeLike | Literal["none"] | None = None

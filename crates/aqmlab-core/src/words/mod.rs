@@ -244,7 +244,7 @@ pub fn read_params<T: Params>(text: &str) -> Result<T> {
     if named.is_none() {
         words.insert(0, line.name);
     }
-    let mut params = T::default();
+    let mut params = dialect.map_or_else(T::default, usual);
     let what = dialect.map_or("", |dialect| dialect.kind);
     let items = understand(&words, what, &params, dialect).map_err(Error::from)?;
     let is_given = |key: &str| items.iter().any(|item| item.key() == Some(key));
@@ -256,13 +256,24 @@ pub fn read_params<T: Params>(text: &str) -> Result<T> {
     Ok(params)
 }
 
-/// Prints parameters in the words of their first dialect.
+/// Returns the defaults with what the name of a dialect implies.
+fn usual<T: Params>(dialect: &Dialect) -> T {
+    let mut params = T::default();
+    for (key, text) in dialect.implies {
+        params.put(key, text).expect("what a name implies is valid");
+    }
+    params
+}
+
+/// Prints parameters in the words of the first dialect whose name implies their values.
 ///
 /// # Panics
-/// Panics if the parameters have no dialect.
+/// Panics if the parameters have no such dialect.
 pub fn say_params<T: Params>(params: &T) -> Said {
-    let dialect = T::dialects().first().expect("a dialect");
-    say(params, &T::default(), dialect)
+    let has = |(key, value): &(&str, &str)| params.get(key).is_some_and(|has| has == *value);
+    let fits = |dialect: &&Dialect| dialect.implies.iter().all(has);
+    let dialect = T::dialects().iter().find(fits).expect("a dialect");
+    say(params, &usual::<T>(dialect), dialect)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Shaper and driver between queue discipline and transmitter: one class of HTB, and the FIFO of
-//! the driver, which the discipline does not see.
+//! Shaper and driver between queue discipline and transmitter: one class of HTB or a TBF, and the
+//! FIFO of the driver, which the discipline does not see.
 //!
 //! # Model
 //! The driver takes packets from the queue while it has room. A packet occupies its room until it
@@ -9,10 +9,15 @@
 //! discipline. A packet that enters the driver takes tokens for its size on the wire from both
 //! buckets, which may become negative.
 //!
+//! A TBF takes the next packet from the discipline as soon as the one before has passed, and holds
+//! it until both buckets have tokens for all of it; `burst` and `cburst` are their sizes, `ceil` is
+//! its peak rate. A packet that finds a full bucket passes at once.
+//!
 //! # Sources
 //! - tc-htb(8); Linux's sch_htb: `htb_class_mode`, `htb_dequeue_tree`, `htb_accnt_tokens` and
 //!   `htb_accnt_ctokens` for a leaf class without a parent to borrow from;
 //!   iproute2's q_htb.c for the default bursts.
+//! - tc-tbf(8); `tbf_dequeue` and `qdisc_peek_dequeued` of Linux.
 //! - Linux's dynamic queue limits ("BQL"): the limit of bytes in the driver grows when the device
 //!   starved, and shrinks by the unused part.
 //!
@@ -21,7 +26,9 @@
 //!    rate among classes, have no effect.
 //! 2. The buckets' arithmetic is exact: no rounding to ticks of 64 ns, and a deficit is not limited
 //!    to 60 s.
-//! 3. BQL processes interrupts at regular times after the first transmitted packet; a real device's
+//! 3. A FIFO below a TBF of Linux keeps the packet that waits for tokens, among its `limit`; here
+//!    it is beyond it. A packet larger than the bucket passes when that is full; Linux drops it.
+//! 4. BQL processes interrupts at regular times after the first transmitted packet; a real device's
 //!    interrupts depend on load.
 
 use std::collections::VecDeque;
@@ -30,28 +37,43 @@ use aqmlab_aqm::Backlog;
 use aqmlab_core::framing::CLASS_WORDS;
 use aqmlab_core::time::NANOS_PER_SEC;
 use aqmlab_core::words::{Dialect, Effect, Form, Word};
-use aqmlab_core::{Bytes, Framing, FramingParams, Limit, Packet, Rate, Span, Time, params};
+use aqmlab_core::{
+    Bytes, Framing, FramingParams, Limit, Packet, Rate, Span, Time, choices, params,
+};
 
 use super::config::LinkConfig;
 use super::occupancy::{Occupancy, Waits};
 use super::probe::TimeSum;
 
+choices! {
+    /// Shapers of Linux.
+    pub enum ShaperKind {
+        /// One class of HTB: passes packets while it has tokens, and takes none before.
+        Htb = "htb",
+        /// TBF: takes a packet from the queue, and holds it until it has tokens for all of it.
+        Tbf = "tbf",
+    }
+}
+
 params! {
-    /// Shaper between a queue and its link: one class of HTB.
+    /// Shaper between a queue and its link: one class of HTB, or a TBF.
     pub struct ShaperParams {
+        /// Shaper of Linux.
+        kind: ShaperKind = ShaperKind::Htb, source "tc-htb(8), tc-tbf(8)";
         /// Long-run rate of the class.
         rate: Rate, required "9500kbit",
             in Rate::from_bps(1) => Rate::from_bps(1_000_000_000_000_000),
             source "tc-htb(8), rate";
-        /// Rate at which `burst` may be sent; `none`: `rate`.
+        /// Rate at which `burst` may be sent (TBF: `peakrate`); `none`: `rate`.
         ceil: Option<Rate> = None,
             in Some(Rate::from_bps(1)) => Some(Rate::from_bps(1_000_000_000_000_000)),
             source "tc-htb(8), ceil";
-        /// Bytes that may be sent at `ceil` in excess of `rate`; `none`: 1600 bytes and those
+        /// Bytes that may be sent at `ceil` in excess of `rate`, and for a TBF the size of its
+        /// bucket; `none`: 1600 bytes and those
         /// of 1 ns at `rate`.
         burst: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 30)),
             source "tc-htb(8), burst; iproute2's q_htb.c";
-        /// Bytes that may be sent at the rate of the link in excess of `ceil`; `none`: 1600
+        /// Bytes that may be sent at the rate of the link in excess of `ceil` (TBF: `mtu`); `none`: 1600
         /// bytes and those of 1 ns at `ceil`.
         cburst: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 30)),
             source "tc-htb(8), cburst; iproute2's q_htb.c";
@@ -66,18 +88,47 @@ params! {
 
 const ONE_CLASS: &str = "the shaper has one class";
 
-/// Notation of a class in tc-htb(8).
-const TC: &[Dialect] = &[Dialect {
-    kind: "htb",
-    source: "tc-htb(8)",
+/// Notations of tc-htb(8) for a class, and of tc-tbf(8).
+const TC: &[Dialect] = &[HTB, TBF];
+
+const BUCKET: &[Word] = &[
+    Word::value("rate", "rate", Form::Rate),
+    Word::value("burst", "burst", Form::Size),
+    Word::value("buffer", "burst", Form::Size),
+    Word::value("maxburst", "burst", Form::Size),
+];
+
+const OWN_LIMIT: &str = "the queue of the link has the limit";
+
+const TBF: Dialect = Dialect {
+    kind: "tbf",
+    source: "tc-tbf(8)",
+    implies: &[("kind", "tbf")],
     always: &["rate"],
     words: &[
+        BUCKET,
         &[
-            Word::value("rate", "rate", Form::Rate),
+            Word::value("peakrate", "ceil", Form::Rate),
+            Word::value("mtu", "cburst", Form::Size),
+            Word::value("minburst", "cburst", Form::Size),
+            Word::ignored("limit", true, OWN_LIMIT),
+            Word::ignored("latency", true, OWN_LIMIT),
+            Word::ignored("lat", true, OWN_LIMIT),
+        ],
+        CLASS_WORDS,
+    ],
+    ..Dialect::EMPTY
+};
+
+const HTB: Dialect = Dialect {
+    kind: "htb",
+    source: "tc-htb(8)",
+    implies: &[("kind", "htb")],
+    always: &["rate"],
+    words: &[
+        BUCKET,
+        &[
             Word::value("ceil", "ceil", Form::Rate),
-            Word::value("burst", "burst", Form::Size),
-            Word::value("buffer", "burst", Form::Size),
-            Word::value("maxburst", "burst", Form::Size),
             Word::value("cburst", "cburst", Form::Size),
             Word::value("cbuffer", "cburst", Form::Size),
             Word::value("cmaxburst", "cburst", Form::Size),
@@ -95,7 +146,7 @@ const TC: &[Dialect] = &[Dialect {
         CLASS_WORDS,
     ],
     ..Dialect::EMPTY
-}];
+};
 
 params! {
     /// Driver with its own FIFO after the queue.
@@ -131,13 +182,15 @@ impl Bucket {
         let full = size.map_or_else(usual, Bytes::get) as i128 * Self::PER_BYTE;
         Bucket { rate: rate.as_bps(), full, tokens: full, updated: Time::ZERO }
     }
-    /// Returns the time until the end of the deficit.
-    fn wait(&mut self, now: Time) -> Span {
+    /// Returns the time until there are tokens for this many bytes, at most a full bucket. For none:
+    /// until the end of the deficit.
+    fn wait(&mut self, now: Time, bytes: u32) -> Span {
         let elapsed = now.saturating_since(self.updated).as_nanos();
         let fresh = i128::from(elapsed) * i128::from(self.rate) + self.tokens;
         self.tokens = fresh.min(self.full);
         self.updated = now;
-        let deficit = self.tokens.min(0).unsigned_abs();
+        let needed = (i128::from(bytes) * Self::PER_BYTE).min(self.full);
+        let deficit = (self.tokens - needed).min(0).unsigned_abs();
         Span::from_nanos(deficit.div_ceil(u128::from(self.rate)) as u64)
     }
     fn take(&mut self, bytes: u32) {
@@ -148,8 +201,11 @@ impl Bucket {
 /// Token buckets of `rate` and `ceil`.
 #[derive(Clone)]
 struct Shaper {
+    kind: ShaperKind,
     buckets: Vec<Bucket>,
     framing: Framing,
+    /// The packet that a TBF has taken from the queue.
+    held: Option<Packet>,
 }
 
 impl Shaper {
@@ -158,11 +214,16 @@ impl Shaper {
             Bucket::new(params.rate, params.burst),
             Bucket::new(params.ceil.unwrap_or(params.rate), params.cburst),
         ];
+        if params.kind == ShaperKind::Tbf && params.ceil.is_none() {
+            buckets.truncate(1);
+        }
         buckets.dedup();
-        Shaper { buckets, framing: params.framing.resolve() }
+        Shaper { kind: params.kind, buckets, framing: params.framing.resolve(), held: None }
     }
+    /// Returns the time until the held packet may pass, or without one any packet.
     fn wait(&mut self, now: Time) -> Span {
-        let waits = self.buckets.iter_mut().map(|bucket| bucket.wait(now));
+        let held = self.held.as_ref().map_or(0, |packet| self.framing.wire_size(packet.size()));
+        let waits = self.buckets.iter_mut().map(|bucket| bucket.wait(now, held));
         waits.max().expect("a shaper has at least one bucket")
     }
     fn take(&mut self, size: u32) {
@@ -304,18 +365,39 @@ impl Egress {
         within && self.dynamic.as_ref().is_none_or(DynamicLimit::has_room)
     }
 
-    /// Returns whether there is a shaper.
-    pub fn is_shaped(&self) -> bool {
-        self.shaper.is_some()
+    /// Returns whether the shaper lets this queue be asked for a packet. HTB deactivates a class
+    /// without packets, and calls no dequeue of an empty queue; without it, a discipline with an
+    /// empty queue learns from the call that it is idle.
+    pub fn may_take(&mut self, now: Time, queued: u64) -> bool {
+        match &mut self.shaper {
+            None => true,
+            Some(shaper) if shaper.kind == ShaperKind::Tbf => shaper.held.is_none(),
+            Some(shaper) => queued > 0 && shaper.wait(now) == Span::ZERO,
+        }
     }
 
-    /// Returns whether the shaper has tokens for a packet.
-    pub fn may_pass(&mut self, now: Time) -> bool {
-        self.shaper.as_mut().is_none_or(|shaper| shaper.wait(now) == Span::ZERO)
+    /// Takes a packet from the queue: a TBF holds it, otherwise it enters the driver.
+    pub fn push(&mut self, mut packet: Packet, now: Time) {
+        self.occupancy.enter(now, packet.size());
+        packet.set_arrival(now);
+        match &mut self.shaper {
+            Some(shaper) if shaper.kind == ShaperKind::Tbf => shaper.held = Some(packet),
+            _ => self.enter(packet),
+        }
+    }
+
+    /// Moves the packet that a TBF holds, if any, into the driver, and returns whether it may pass.
+    pub fn release(&mut self, now: Time) -> bool {
+        let Some(shaper) = &mut self.shaper else { return false };
+        if shaper.held.is_none() || shaper.wait(now) > Span::ZERO {
+            return false;
+        }
+        let held = shaper.held.take();
+        held.map(|packet| self.enter(packet)).is_some()
     }
 
     /// Appends a packet to the driver's FIFO.
-    pub fn push(&mut self, mut packet: Packet, now: Time) {
+    fn enter(&mut self, packet: Packet) {
         if let Some(shaper) = &mut self.shaper {
             shaper.take(packet.size());
         }
@@ -325,8 +407,6 @@ impl Egress {
         self.room_taken.packets += 1;
         self.room_taken.bytes += u64::from(packet.size());
         self.summary.max_bytes = self.summary.max_bytes.max(self.room_taken.bytes);
-        self.occupancy.enter(now, packet.size());
-        packet.set_arrival(now);
         self.fifo.push_back(packet);
     }
 
@@ -351,7 +431,8 @@ impl Egress {
     pub fn assert_littles_law(&self, end: Time, link: &str) {
         let mut waits = self.waits;
         waits.add_sum(self.summary.times.sum);
-        self.fifo.iter().for_each(|packet| waits.add(end - packet.arrival()));
+        let held = self.shaper.iter().filter_map(|shaper| shaper.held.as_ref());
+        self.fifo.iter().chain(held).for_each(|packet| waits.add(end - packet.arrival()));
         let inside = Backlog { packets: self.waiting(), bytes: 0 };
         waits.assert_equal(self.occupancy.integral(end, inside)[0], link, "driver");
     }
@@ -380,8 +461,9 @@ impl Egress {
     /// Returns the time of the next interrupt or, if `queued` packets wait only for tokens, the end
     /// of the deficit.
     pub fn next_wakeup(&mut self, now: Time, queued: bool) -> Option<Time> {
-        let may_enter = queued && self.has_room();
-        let Some(shaper) = self.shaper.as_mut().filter(|_| may_enter) else {
+        let has_room = self.has_room();
+        let may_enter = |shaper: &&mut Shaper| has_room && (queued || shaper.held.is_some());
+        let Some(shaper) = self.shaper.as_mut().filter(may_enter) else {
             return self.interrupt_at;
         };
         let tokens =
@@ -396,9 +478,10 @@ impl Egress {
         }
     }
 
-    /// Returns the number of packets waiting in the driver.
+    /// Returns the number of packets waiting in shaper and driver.
     pub fn waiting(&self) -> u64 {
-        self.fifo.len() as u64
+        let is_held = self.shaper.as_ref().is_some_and(|shaper| shaper.held.is_some());
+        self.fifo.len() as u64 + u64::from(is_held)
     }
 
     /// Reports the state that recordings contain.
@@ -428,8 +511,8 @@ mod tests {
             let mut bucket = Bucket::new(Rate::from_bps(rate), Some(Bytes::new(1500)));
             let (mut now, mut sent) = (Time::ZERO, 0u128);
             for size in sizes {
-                now += bucket.wait(now);
-                prop_assert_eq!(bucket.wait(now), Span::ZERO);
+                now += bucket.wait(now, 0);
+                prop_assert_eq!(bucket.wait(now, 0), Span::ZERO);
                 // The bucket was full at the start, and earlier packets are paid.
                 let needed = sent.saturating_sub(1500) * Bucket::PER_BYTE as u128;
                 let due = needed.div_ceil(u128::from(rate)) as u64;

@@ -92,8 +92,8 @@ params! {
         shares: Option<String> = None, [left out], source "this program";
         /// Queue discipline: a name, or a table with `discipline` and parameters.
         queue: Chosen<QueueConfig> = Chosen::named("droptail"), source "this program";
-        /// Shaper after the queue, one class of HTB; its keys are those of `shaper`.
-        shaper: Option<ShaperParams> = None, [left out], source "tc-htb(8)";
+        /// Shaper after the queue, one class of HTB or a TBF; its keys are those of `shaper`.
+        shaper: Option<ShaperParams> = None, [left out], source "tc-htb(8), tc-tbf(8)";
         /// Driver with its own FIFO after the shaper; its keys are those of `driver`.
         driver: Option<DriverParams> = None, [left out], source "this program";
         /// Backlogs whose crossings are measured, such as `["15000b"]`.

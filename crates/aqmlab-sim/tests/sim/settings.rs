@@ -73,6 +73,10 @@ fn a_shaper_is_words_or_a_table() {
     let line = "tc class add dev eth0 parent 1: classid 1:1 htb rate 9500kbit prio 1 quantum 1514";
     let read = ShaperParams::parse(&line.into()).unwrap();
     assert_eq!(words::say_params(&read).words, "htb rate 9.5mbit");
+    let line =
+        "tc qdisc add dev eth0 root tbf rate 5mbit burst 5kb latency 70ms peakrate 8mbit mtu 1540";
+    let said = words::say_params(&ShaperParams::parse(&line.into()).unwrap());
+    assert_eq!(said.text(), "tbf rate 5mbit peakrate 8mbit burst 5120 mtu 1540");
     // HTB supports neither PTM nor keywords: unsupported keys are named.
     let left_out = words::say_params(&down).left_out;
     assert_eq!(left_out, [("link_layer".to_string(), "pppoe-ptm".to_string())]);

@@ -189,13 +189,14 @@ impl QueuedLink {
         accounting: &mut PacketAccounting<S>,
     ) {
         let Some(egress) = &mut self.egress else { return };
-        // HTB deactivates a class without packets, and calls no dequeue of an empty queue; without
-        // a shaper, a discipline with an empty queue learns from the call that it is idle.
-        while egress.has_room()
-            && (self.queue.counted().packets > 0 || !egress.is_shaped())
-            && egress.may_pass(now)
-        {
+        while egress.has_room() {
+            if egress.release(now) {
+                continue;
+            }
             let (queue, probe) = (&mut self.queue, &mut self.probe);
+            if !egress.may_take(now, queue.counted().packets) {
+                break;
+            }
             let Some(packet) = dequeue(queue, probe, now, accounting) else { break };
             self.probe.left(now, &packet);
             egress.push(packet, now);

@@ -148,6 +148,20 @@ fn a_shaper_does_not_ask_an_empty_queue() {
     }
 }
 
+/// tbf_dequeue: the bucket has tokens for all of a packet when it passes, and meanwhile the packet
+/// is no longer in the queue.
+#[test]
+fn a_tbf_holds_the_next_packet() {
+    let shaped = "'1gbit'\nshaper = 'tbf rate 12kbit burst 1600 latency 50ms'";
+    let text = LINK.replace("{ trace = \"x\" }", shaped).replace("\"unlimited\"", "\"2p\"");
+    let scenario = Scenario::parse(&text, "link", &[]).unwrap();
+    let mut network = Network::<()>::new(&scenario.network(0));
+    network.add_route([0]);
+    // At first the bucket has 100 bytes more than a packet.
+    let times = departures(network, &[(0, 1500), (1, 1500), (2, 60), (2, 1500)]);
+    assert_eq!(times, [0, 933, 973, 1973]);
+}
+
 /// Sends five packets of a millisecond each; those from the third on use that queue.
 fn restamped(by: Span, end: u64) {
     let text = LINK.replace("{ trace = \"x\" }", "\"12mbit\"");
