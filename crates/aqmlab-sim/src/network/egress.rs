@@ -69,12 +69,11 @@ params! {
             in Some(Rate::from_bps(1)) => Some(Rate::from_bps(1_000_000_000_000_000)),
             source "tc-htb(8), ceil";
         /// Bytes that may be sent at `ceil` in excess of `rate`, and for a TBF the size of its
-        /// bucket; `none`: 1600 bytes and those
-        /// of 1 ns at `rate`.
+        /// bucket; `none`: 1600 bytes and those of 1 ns at `rate`.
         burst: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 30)),
             source "tc-htb(8), burst; iproute2's q_htb.c";
-        /// Bytes that may be sent at the rate of the link in excess of `ceil` (TBF: `mtu`); `none`: 1600
-        /// bytes and those of 1 ns at `ceil`.
+        /// Bytes that may be sent at the rate of the link in excess of `ceil` (TBF: `mtu`); `none`:
+        /// 1600 bytes and those of 1 ns at `ceil`.
         cburst: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 30)),
             source "tc-htb(8), cburst; iproute2's q_htb.c";
         /// Whether the queue counts packets in the sizes of the shaper, as below a size table;
