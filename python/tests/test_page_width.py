@@ -43,6 +43,9 @@ COVERED = """[...document.querySelectorAll('.role-axis-label')].flatMap((axis) =
     && Math.abs(box.top - boxes[i].top) < 2 && box.left < boxes[i].right);
 }).length"""
 """Upright labels of an axis that cover the one before them."""
+SMALLEST = """Math.min(...[...document.querySelector('.chart svg').querySelectorAll('text')].map(
+  (text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a))"""
+"""Height of the smallest words of the first picture, in pixels."""
 QUEUES = ["droptail", "codel", "fq_codel", "pie", "cake", "red", "dualpi2", "sfq", "fq_pie"]
 AXES = [
     {"key": "queue", "values": ["droptail", "codel"]},
@@ -89,6 +92,16 @@ def test_nothing_is_wider_than_the_page(
     assert page.run(CLIPPED) == []
     assert page.run(COVERED) == 0
     assert not page.problems
+
+
+def test_the_words_of_a_set_up_are_legible_on_a_telephone(
+    page: Browser, pages: dict[str, Path]
+) -> None:
+    page.look(390, 800)
+    page.open(pages["run"].as_uri())
+    page.wait_for("document.querySelectorAll('.chart svg').length > 1")
+    assert "(bulk, cubic) →" in page.run("document.querySelector('.chart').textContent")
+    assert page.run(SMALLEST) > 10.5
 
 
 @pytest.mark.parametrize("which", ["study", "run"])

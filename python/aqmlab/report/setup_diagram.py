@@ -7,6 +7,7 @@ back beside it join the same two nodes. The picture is a Vega-Lite specification
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -185,8 +186,10 @@ def diagram(scenario: Scenario) -> dict[str, Any]:
     layout = DiagramLayout(scenario)
     rows = max((row for _, row in layout.places.values()), default=0.0) + 1
     said = hosts(layout)
-    tall = max(map(len, said.values()), default=1)
-    domain, least = _across(layout, said)
+    short = {node: [part for line in lines for part in re.split(r" (?=\()", line)]
+             for node, lines in said.items()}  # fmt: skip
+    (domain, least), narrow = _across(layout, said), _across(layout, short)
+    tall, high = (max(map(len, each.values()), default=1) for each in (said, short))
     x = {"field": "x", "type": "quantitative", "axis": None,
          "scale": {"domain": domain, "nice": False, "zero": False}}  # fmt: skip
     y = {"field": "y", "type": "quantitative", "axis": None,
@@ -222,9 +225,12 @@ def diagram(scenario: Scenario) -> dict[str, Any]:
         "width": WIDTH,
         "height": int(max(ROW * rows + 60, 16 * tall + 60)),
         "view": {"stroke": None},
-        "usermeta": {"least": least},
+        # On a narrow page, the words in parentheses have lines of their own.
+        "usermeta": {"least": least,
+                     "narrow": {"domain": narrow[0], "least": narrow[1],
+                                "height": int(max(ROW * rows + 60, 28 * high))}},
         "layer": marks,
-    }
+    }  # fmt: skip
 
 
 LETTER = 6.4

@@ -61,9 +61,20 @@ function fitted(spec, room) {
     return { ...spec, concat: spec.concat.map((panel) => slanted(panel, width)), columns: side };
   }
   const size = { type: "fit", contains: "padding" };
+  if (spec.usermeta?.least > room && spec.usermeta.narrow) return fitted(narrowed(spec), room);
   // A picture that needs more room than the page has is drawn in it, and made smaller by the style.
   const width = Math.max(room, spec.usermeta?.least ?? 0);
   return { ...spec, width, height: spec.height ?? (room < 600 ? 400 : 430), autosize: size };
+}
+
+// A set-up whose words have lines of their own in parentheses.
+function narrowed(spec) {
+  const { domain, ...size } = spec.usermeta.narrow;
+  const layer = JSON.parse(JSON.stringify(spec.layer), (key, value) => {
+    if (key === "domain" && value.expr) return domain;
+    return key === "text" && Array.isArray(value) ? value.flatMap((line) => line.split(/ (?=\()/)) : value;
+  });
+  return { ...spec, layer, height: size.height, usermeta: { least: size.least } };
 }
 
 // A panel of this width; names on its x axis that have too little room there are slanted.
