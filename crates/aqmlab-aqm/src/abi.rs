@@ -136,7 +136,8 @@ impl Exported {
             let (host, tcp) = (call.host, call.tcp);
             let headers = Remote { host, tcp };
             let random = &mut *call.random;
-            let mut cx = Context { now: call.now, random, headers: &headers, sink: &mut self.sink };
+            let sink = &mut self.sink;
+            let mut cx = Context { now: call.now, random, headers: &headers, held: 0, sink };
             let answer = what(&mut *self.queue, &mut cx);
             for (packet, reason) in self.sink.dropped.drain(..) {
                 (call.dropped)(host, packet, reason as u32);

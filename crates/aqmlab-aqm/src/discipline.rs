@@ -250,6 +250,9 @@ pub struct Context<'a> {
     pub random: &'a mut Stream,
     /// Headers of packets.
     pub headers: &'a dyn Headers,
+    /// Bytes of the packet that a TBF has taken and holds, which Linux counts as still queued
+    /// (`qdisc_peek_dequeued`).
+    pub held: u64,
     /// Drops and marks of the call.
     pub(crate) sink: &'a mut Sink,
 }
@@ -259,7 +262,7 @@ impl<'a> Context<'a> {
     /// a buffer of their own, as `examples/own_buffer.rs` does.
     #[inline]
     pub fn new(now: Time, random: &'a mut Stream, sink: &'a mut Sink) -> Self {
-        Context { now, random, headers: &(), sink }
+        Context { now, random, headers: &(), held: 0, sink }
     }
 }
 

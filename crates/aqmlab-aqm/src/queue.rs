@@ -102,6 +102,8 @@ pub struct Queue {
     sink: Sink,
     /// Packets that arrived, and neither left nor were dropped.
     backlog: Backlog,
+    /// Bytes that a shaper has taken and holds.
+    held: u64,
     /// Counts of delivered and dropped packets.
     gone: Counts,
     sizes: Option<Box<SizeTable>>,
@@ -115,6 +117,7 @@ impl Queue {
             random,
             sink: Sink::default(),
             backlog: Backlog::default(),
+            held: 0,
             gone: Counts::default(),
             sizes: None,
         }
@@ -144,7 +147,7 @@ impl Queue {
             sizes.enter(&mut packet);
         }
         let (random, sink) = (&mut self.random, &mut self.sink);
-        let mut cx = Context { now, random, headers, sink };
+        let mut cx = Context { now, random, headers, held: self.held, sink };
         self.discipline.enqueue(packet, &mut cx);
     }
 
@@ -210,7 +213,13 @@ impl Queue {
     /// Handles the discipline's timer.
     pub fn on_wakeup(&mut self, now: Time) {
         let mut cx = Context::new(now, &mut self.random, &mut self.sink);
+        cx.held = self.held;
         self.discipline.on_wakeup(&mut cx);
+    }
+
+    /// States the bytes of the packet that a TBF has taken and holds.
+    pub fn hold(&mut self, bytes: u64) {
+        self.held = bytes;
     }
 
     /// Passes the packets dropped since the last call to `each`, in order.

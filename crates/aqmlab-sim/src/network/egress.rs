@@ -26,8 +26,9 @@
 //!    rate among classes, have no effect.
 //! 2. The buckets' arithmetic is exact: no rounding to ticks of 64 ns, and a deficit is not limited
 //!    to 60 s.
-//! 3. A FIFO below a TBF of Linux keeps the packet that waits for tokens, among its `limit`; here
-//!    it is beyond it. A packet larger than the bucket passes when that is full; Linux drops it.
+//! 3. In Linux the packet that waits for tokens still counts towards the `limit` of the queue below
+//!    the TBF, and in the backlog of all disciplines; here only in that of Linux's PIE. A packet
+//!    larger than the bucket passes when that is full; Linux drops it.
 //! 4. BQL processes interrupts at regular times after the first transmitted packet; a real device's
 //!    interrupts depend on load.
 
@@ -479,8 +480,13 @@ impl Egress {
 
     /// Returns the number of packets waiting in shaper and driver.
     pub fn waiting(&self) -> u64 {
-        let is_held = self.shaper.as_ref().is_some_and(|shaper| shaper.held.is_some());
-        self.fifo.len() as u64 + u64::from(is_held)
+        self.fifo.len() as u64 + u64::from(self.held() > 0)
+    }
+
+    /// Returns the bytes of the packet that a TBF holds.
+    pub fn held(&self) -> u64 {
+        let held = self.shaper.as_ref().and_then(|shaper| shaper.held.as_ref());
+        held.map_or(0, |packet| packet.size().into())
     }
 
     /// Reports the state that recordings contain.

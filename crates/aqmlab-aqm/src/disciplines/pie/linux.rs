@@ -13,11 +13,13 @@
 //!    probability then decays by 1/64 instead of 2 %.
 //! 5. A delay of more than 250 ms adds 2 % to the probability.
 //! 6. The period of updates is rounded up to whole jiffies (of 1 ms, `CONFIG_HZ=1000`).
-//! 7. With `delay = rate`, 16 MiB of the backlog count as nothing: the estimate has 32 bits.
+//! 7. The packet that a TBF holds counts in the backlog (`qdisc_peek_dequeued`), though not in the
+//!    delay.
+//! 8. With `delay = rate`, 16 MiB of the backlog count as nothing: the estimate has 32 bits.
 //!
 //! From Linux:
-//! 8. The first update is one period after the start, there after 500 ms.
-//! 9. With `delay = rate`, `dq_threshold` is a parameter; there it is fixed.
+//! 9. The first update is one period after the start, there after 500 ms.
+//! 10. With `delay = rate`, `dq_threshold` is a parameter; there it is fixed.
 
 use alloc::vec::Vec;
 
@@ -361,7 +363,7 @@ impl Aqm for PieLinux {
 
     fn admit(&mut self, fifo: &Fifo, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
         let before = packet.ecn();
-        let packet = self.state.admit(&self.settings, packet, fifo.backlog().bytes, cx);
+        let packet = self.state.admit(&self.settings, packet, fifo.backlog().bytes + cx.held, cx);
         let Some(packet) = packet else {
             let is_capable = self.settings.ecn && before.is_capable();
             self.memory.ecn_drops += u64::from(is_capable);
@@ -386,9 +388,9 @@ impl Aqm for PieLinux {
         Some(self.next_update)
     }
 
-    fn on_wakeup(&mut self, fifo: &Fifo, _cx: &mut Context<'_>) {
+    fn on_wakeup(&mut self, fifo: &Fifo, cx: &mut Context<'_>) {
         self.next_update += self.settings.update_period;
-        self.state.update(&self.settings, fifo.backlog().bytes);
+        self.state.update(&self.settings, fifo.backlog().bytes + cx.held);
         self.updates += 1;
         self.above_one += u64::from(self.state.probability > ONE);
     }
@@ -431,7 +433,7 @@ mod tests {
     use aqmlab_core::{Bytes, Ecn};
 
     use super::*;
-    use crate::testing::{TestPacket, at, env, ids, queue_of};
+    use crate::testing::{TestPacket, at, env, ids, queue_of, seen};
 
     fn settings(change: impl FnOnce(&mut PieParams)) -> PieSettings {
         let mut params = PieParams { variant: PieArithmetic::Linux, ..PieParams::default() };
@@ -478,6 +480,31 @@ mod tests {
         for (backlog, delay) in [((1 << 24) - 1, (1 << 24) - 1), (1 << 24, 0), ((1 << 24) + 5, 5)] {
             state.update(&settings, backlog);
             assert_eq!(state.delay, delay);
+        }
+    }
+
+    /// sch_pie.c: sch->qstats.backlog, with the packet that qdisc_peek_dequeued took.
+    #[test]
+    fn a_packet_that_a_tbf_holds_counts_in_the_backlog() {
+        let params = PieParams { max_burst: Span::ZERO, ..PieParams::default() };
+        let settings = PieSettings::of_linux(&params, &env());
+        let fallen = ONE - settings.alpha * settings.target;
+        for (held, dropped, left) in [(0, 0, fallen - fallen / 64), (1514, 1, fallen)] {
+            let pie_at = |probability| {
+                let mut pie = PieLinux::new(&params, &env());
+                pie.aqm.state.probability = probability;
+                let mut queue = queue_of(1, pie);
+                queue.hold(held);
+                queue
+            };
+            // Packets are dropped with two before them.
+            let mut queue = pie_at(9 * ONE);
+            (0..2).for_each(|_| queue.enqueue(Packet::new(1514, Ecn::NotEct), at(1)));
+            assert_eq!(queue.backlog().packets, 2 - dropped);
+            // The probability decays only while nothing waits.
+            let mut queue = pie_at(ONE);
+            queue.on_wakeup(at(15));
+            assert_eq!(seen(&queue, "drop_probability"), left as f64 / ONE as f64);
         }
     }
 

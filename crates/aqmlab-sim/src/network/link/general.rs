@@ -201,6 +201,7 @@ impl QueuedLink {
             self.probe.left(now, &packet);
             egress.push(packet, now);
         }
+        self.queue.hold(egress.held());
         self.probe.shrunk(now, self.queue.counted());
     }
 
