@@ -59,6 +59,7 @@ impl LinuxSender {
     #[inline]
     pub fn on_ack(&mut self, now: Time, ack: &Ack) {
         if self.refuses(ack) {
+            self.answer_refused(now);
             return;
         }
         self.conn.take_timestamps(ack);
@@ -87,6 +88,18 @@ impl LinuxSender {
             && (ack.ack + 1 != state.una
                 || !(1..=state.window).contains(&ack.window)
                 || recent - times.value > Span::from_micros(1200) * state.rto)
+    }
+
+    /// The answer to what PAWS refuses is no segment here, but counts as the last transmission
+    /// (`tcp_tso_should_defer`). There is one in 500 ms (`tcp_invalid_ratelimit`).
+    #[cold]
+    fn answer_refused(&mut self, now: Time) {
+        self.refresh(now);
+        let state = &mut self.state;
+        if self.refused_at.is_none_or(|at| state.jiffies - at >= 500) {
+            self.refused_at = Some(state.jiffies);
+            state.paced_until = state.paced_until.max(state.nanos);
+        }
     }
 
     fn on_syn_ack(&mut self, now: Time, ack: &Ack) {
@@ -325,6 +338,7 @@ impl LinuxSender {
 mod tests {
     use aqmlab_core::Span;
 
+    use crate::linux::LinuxSender;
     use crate::params::{Profile, Recovery, TcpParams};
     use crate::receiver::Receiver;
     use crate::segment::{Ack, Timestamps};
@@ -403,6 +417,22 @@ mod tests {
             sender.stats().fast_retransmits
         });
         assert_eq!(repeats, [0, 0, 0, 1, 1]);
+    }
+
+    /// tcp_send_dupack, tcp_oow_rate_limited.
+    #[test]
+    fn what_is_refused_is_answered_twice_a_second() {
+        let params = TcpParams::of_profile(Profile::Linux61).unwrap();
+        let mut sender = LinuxSender::new(&params, Some(100_000), 1);
+        sender.open(at(0));
+        let mut answered = |millis, syn, sent| {
+            let timestamps = Some(Timestamps { value: at(sent), echo: at(0) });
+            let ack = Ack { syn, window: 65_535, timestamps, ack: 1448, ..Ack::default() };
+            sender.on_ack(at(millis), &ack);
+            sender.state.paced_until == sender.clock.nanos(at(millis))
+        };
+        answered(100, true, 50);
+        assert_eq!([110, 609, 610].map(|millis| answered(millis, false, 48)), [true, false, true]);
     }
 
     /// tcp_disordered_ack: of those that a later one has overtaken, only duplicates count.

@@ -95,6 +95,8 @@ pub(crate) struct LinuxSender {
     sysctl: Sysctl,
     /// Buffer for what the application writes.
     memory: Option<Memory>,
+    /// When an acknowledgement that PAWS refuses was answered, in jiffies.
+    refused_at: Option<u64>,
     /// Segments that are to leave now.
     outbox: VecDeque<DataSegment>,
     /// The application has written since the last look.
@@ -150,6 +152,7 @@ impl LinuxSender {
             control,
             sysctl: Sysctl::new(params),
             memory: Memory::new(params),
+            refused_at: None,
             outbox: VecDeque::new(),
             has_written: false,
             buffers: Buffers::default(),
