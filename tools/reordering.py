@@ -11,12 +11,12 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
-
-import polars as pl
 
 import aqmlab
 
@@ -43,8 +43,9 @@ SCENARIO: Mapping[str, Any] = {
         "send_buffer": "4mb",
         "segmentation_offload": True,
     },
-    "record": {"level": "series", "interval": "10ms"},
 }
+PACKET, ACK = 6, 16
+"""A packet's block in a capture; the flags of an acknowledgement."""
 BYTES_ACKED = 120
 """Offset of `tcpi_bytes_acked` in `struct tcp_info`."""
 
@@ -103,15 +104,35 @@ def real(transfers: int) -> list[float]:
     return list(json.loads(done.stdout.splitlines()[-1]))
 
 
+def acknowledgements(captured: bytes) -> Iterator[tuple[float, int]]:
+    """Time in seconds and number of each acknowledgement without data in a capture (pcapng)."""
+    at = 0
+    while at < len(captured):
+        kind, length = struct.unpack_from("<II", captured, at)
+        if kind == PACKET:
+            high, low, size = struct.unpack_from("<III", captured, at + 12)
+            packet = captured[at + 28 : at + 28 + size]
+            (total,), ip = struct.unpack_from(">H", packet, 2), (packet[0] & 15) * 4
+            (number,), tcp = struct.unpack_from(">I", packet, ip + 8), (packet[ip + 12] >> 4) * 4
+            if total == ip + tcp and packet[ip + 13] == ACK:
+                yield (high << 32 | low) / 1e9, number
+        at += length
+
+
 def simulated(transfers: int) -> list[float]:
-    """The same of the simulator."""
+    """The same of the simulator. Goodput would not do: it counts what arrives out of order too."""
     pauses = []
-    for seed in range(1, transfers + 1):
-        result = aqmlab.run(SCENARIO, seed=seed)
-        goodput = (pl.col("quantity") == "goodput_bps") & (pl.col("value") > 0)
-        times = result.series.filter(goodput).sort("time_s")["time_s"].to_list()
-        steps = zip([0.0, *times], [*times, SECONDS], strict=True)
-        pauses.append(max(later - earlier for earlier, later in steps))
+    with tempfile.TemporaryDirectory() as folder:
+        capture = Path(folder) / "run.pcapng"
+        for seed in range(1, transfers + 1):
+            aqmlab.run(SCENARIO, seed=seed, pcap=capture)
+            acked, since, longest = 0, 0.0, 0.0
+            for now, number in acknowledgements(capture.read_bytes()):
+                longest = max(longest, now - since)
+                if not acked or 0 < number - acked & 0xFFFFFFFF < 1 << 31:
+                    acked, since = number, now
+            pauses.append(longest)
+            capture.unlink()
     return pauses
 
 
