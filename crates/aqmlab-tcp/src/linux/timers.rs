@@ -193,10 +193,10 @@ impl LinuxSender {
             return;
         }
         let room = self.state.window_end().saturating_sub(self.state.nxt);
-        if room > 0 {
-            // tcp_write_wakeup: as much as the receiver takes.
-            let len = self.buffer_left(0).min(room).min(u64::from(self.state.mss));
-            self.send_new(len);
+        let len = self.buffer_left(0).min(u64::from(self.state.mss));
+        // tcp_write_wakeup: as much as the receiver takes. What pacing holds back waits.
+        if (1..len).contains(&room) {
+            self.send_new(room);
             self.backoff = 0;
             return;
         }
