@@ -140,12 +140,26 @@ impl Queue {
 
     /// Enqueues a packet whose arrival time is `now`, with access to the headers of packets.
     #[inline]
-    pub fn enqueue_stamped(&mut self, mut packet: Packet, now: Time, headers: &dyn Headers) {
+    pub fn enqueue_stamped(&mut self, packet: Packet, now: Time, headers: &dyn Headers) {
         debug_assert!(packet.arrival() == now);
         self.took(packet.size());
+        if self.sizes.is_some() {
+            return self.enqueue_resized(packet, now, headers);
+        }
+        self.offer(packet, now, headers);
+    }
+
+    // Apart, so that the usual packet is not changed and need not be copied.
+    #[inline(never)]
+    fn enqueue_resized(&mut self, mut packet: Packet, now: Time, headers: &dyn Headers) {
         if let Some(sizes) = &mut self.sizes {
             sizes.enter(&mut packet);
         }
+        self.offer(packet, now, headers);
+    }
+
+    #[inline(always)]
+    fn offer(&mut self, packet: Packet, now: Time, headers: &dyn Headers) {
         let (random, sink) = (&mut self.random, &mut self.sink);
         let mut cx = Context { now, random, headers, held: self.held, sink };
         self.discipline.enqueue(packet, &mut cx);
