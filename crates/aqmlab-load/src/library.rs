@@ -107,7 +107,7 @@ fn dlopen(path: &Path) -> std::result::Result<NonNull<c_void>, String> {
 }
 
 /// Refuses an ELF file of another machine, for which `dlopen` reports a missing file, and one that
-/// is cut short: the process would end when it reads what is missing.
+/// is cut short: the process would end when it reads a page that is missing.
 fn check_file(path: &Path) -> std::result::Result<(), String> {
     let content = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
     let (true, Some(own)) = (content.starts_with(b"\x7fELF"), MACHINE) else { return Ok(()) };

@@ -23,13 +23,13 @@ const MILLISECOND: u64 = 1_000_000;
 const IDLE: u32 = 2;
 
 /// Where the buffers of data that are not sent yet end (`sk_write_queue`). The application fills
-/// each up to the size that the kernel wants, the last one by later writes too; what is cut off
-/// the first one when it is sent leaves its end where it is.
+/// each up to the size that the kernel wants, the last one by later writes too. Sending a part of
+/// the first one leaves its end where it is.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buffers {
     /// Buffers of the same size: where they begin, and the size.
     runs: VecDeque<(u64, u64)>,
-    /// End of the first buffer, if it is beyond what is sent.
+    /// End of the first buffer, if it is beyond the data sent.
     end: u64,
     /// So much is in buffers; so much was there at the last push (`pushed_seq`).
     filled: u64,

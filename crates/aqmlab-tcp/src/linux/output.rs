@@ -23,7 +23,7 @@ pub(super) enum Amount {
     All,
     /// One buffer.
     Buffer,
-    /// One buffer, of one segment at least, whatever the window.
+    /// One buffer, of one segment at least; the window does not count.
     Probe,
 }
 
@@ -388,7 +388,7 @@ mod tests {
     use crate::segment::Ack;
     use crate::testing::{RTT, at};
 
-    /// tcp_retrans_try_collapse: what is in a packet of several segments does not take in others.
+    /// tcp_retrans_try_collapse: a packet of several segments takes in no other segments.
     #[test]
     fn the_segments_of_a_packet_are_sent_again_together() {
         for (offload, again) in [(true, vec![1448, 656]), (false, vec![1448, 1356])] {
