@@ -112,8 +112,7 @@ fn check_file(path: &Path) -> std::result::Result<(), String> {
     let content = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
     let (true, Some(own)) = (content.starts_with(b"\x7fELF"), MACHINE) else { return Ok(()) };
     let [machine, entry, entries] = [18, 54, 56].map(|at| number(&content, at, 2));
-    if machine.is_some_and(|machine| machine != own) {
-        let machine = machine.unwrap_or_default();
+    if let Some(machine) = machine.filter(|machine| *machine != own) {
         return Err(format!(
             "this library is for another processor (ELF machine {machine}, not {own})"
         ));
