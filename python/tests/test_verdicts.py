@@ -138,6 +138,11 @@ def test_replications_are_added_until_all_is_decided(
     assert f"--replications {count}" in at_once.command
     # The same command again finds them.
     assert reproduce("jarvinen2014", only=only, out=tmp_path / "grown").result.computed == 0
+    # Without a folder each run is computed once as well.
+    monkeypatch.setattr(Reproduction, "claims", [SimpleNamespace(verdict=UNDECIDED)])
+    alone = reproduce("jarvinen2014", only=only)
+    assert 2 * alone.result.computed == alone.runs and alone.result.folder is None
+    assert alone.result.raw("runs").height == alone.runs
 
 
 @pytest.mark.slow

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,23 +106,30 @@ def reproduce(
     )
     shortened = published.emulation(only, step) if emulate else None
     most = {} if replications else published.form.most
-    planned = 1
-    for name, study in studies.items():
-        looks = _looks(study, most.get(name, 0))
-        planned = max(planned, len(looks))
-        there = () if out is None else [each for each in looks if each.is_in(_folder(out, name))]
-        studies[name] = there[-1] if there else study
-    while True:
-        results = _run(studies, out, threads, executor, progress)
-        made = Reproduction(published, results, only=only, trace=trace, looks=planned)
-        more = {name: _looks(study, most.get(name, 0))[1:] for name, study in studies.items()}
-        undecided = sum(each.verdict == UNDECIDED for each in made.claims)
-        if not undecided or not any(more.values()):
-            break
-        if told:
-            open_ = f"{undecided} of {count(len(made.claims), 'statement')} not decided"
-            told(f"{published.name}: {made.extent}: {open_}")
-        studies |= {name: looks[0] for name, looks in more.items() if looks}
+    found = {name: _looks(study, most.get(name, 0)) for name, study in studies.items()}
+    planned = max(len(looks) for looks in found.values())
+    with ExitStack() as stack:
+        folder = out
+        if folder is None and planned > 1:  # in which further replications are added to the first
+            folder = stack.enter_context(TemporaryDirectory(prefix="aqmlab-"))
+        for name, looks in found.items():
+            there = [] if folder is None else [each.is_in(_folder(folder, name)) for each in looks]
+            begun = max((place for place, is_there in enumerate(there) if is_there), default=0)
+            found[name] = looks[begun:]
+        while True:
+            first = {name: looks[0] for name, looks in found.items()}
+            results = _run(first, folder, threads, executor, progress)
+            made = Reproduction(published, results, only=only, trace=trace, looks=planned)
+            undecided = sum(each.verdict == UNDECIDED for each in made.claims)
+            if not undecided or all(len(looks) == 1 for looks in found.values()):
+                break
+            if told:
+                open_ = f"{undecided} of {count(len(made.claims), 'statement')} not decided"
+                told(f"{published.name}: {made.extent}: {open_}")
+            found = {name: looks[1:] or looks for name, looks in found.items()}
+        if out is None and folder is not None:
+            for result in results.values():
+                result.detach()
     if shortened is not None and out is not None:
         results |= _emulated(shortened, seed, replications, out, threads, told)
         made = Reproduction(published, results, only=only, trace=trace, looks=planned)

@@ -17,7 +17,7 @@ from aqmlab.errors import input_error
 from aqmlab.numbers import count
 from aqmlab.results.run import RunResult, TableAttributes, in_place_of, load, sizes, use_of
 from aqmlab.results.scenarios import groups_of
-from aqmlab.results.tables import Tables, copied_points
+from aqmlab.results.tables import MemoryTables, Tables, copied_points
 from aqmlab.scenario.quantity import numbers
 
 if TYPE_CHECKING:
@@ -173,6 +173,11 @@ class StudyResult(TableAttributes):
         if name not in self._joined:
             self._joined[name] = self._join(self.raw(name))
         return self._joined[name]
+
+    def detach(self) -> None:
+        """Reads all tables into memory, so that their folder can go."""
+        tables, self.folder = self._tables, None
+        self._tables = MemoryTables({name: tables.load(name) for name in tables.names()})
 
     def single(self) -> RunResult:
         """Returns the `RunResult` of a study with one run; raises `InputError` for others."""
