@@ -18,6 +18,7 @@ from helpers import SCENARIO_TEXT, Aqmlab, assert_refused, run_program
 from pytest import approx
 
 from aqmlab.report import exports
+from aqmlab.results import StudyResult
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +108,62 @@ def test_flows_of_a_flent_file_are_added_where_they_are(tmp_path: Path) -> None:
     file = tmp_path / "x.flent.gz"
     file.write_bytes(gzip.compress(json.dumps({"results": flows, "x_values": [0, 1, 2]}).encode()))
     assert exports.read(file).goodput_bps == 6e6
+
+
+def test_a_flow_of_a_flent_file_ends_when_it_does(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    """A flow from 0.5 s until it has sent its data: no zeros after its end."""
+    endless = """
+        [flows.endless]
+        path = ["down"]
+        return_path = ["up"]
+        """
+    text = SCENARIO_TEXT.replace("count = 2", 'start = "500ms"', 1) + endless
+    (tmp_path / "s.toml").write_text(text)
+    aqmlab.ok("run", "s.toml", "--out", "out")
+    aqmlab.ok("export", "out", "x.flent.gz")
+    found = json.loads(gzip.decompress((tmp_path / "x.flent.gz").read_bytes()))
+    short = pl.read_parquet(tmp_path / "out" / "flows.parquet").row(0, named=True)
+    courses = [zip(found["x_values"], each, strict=True) for each in found["results"].values()]
+    lives = [[time for time, value in course if value is not None] for course in courses]
+    (there,) = [life for life in lives if life[0] == approx(0.5)]
+    assert short["finish_s"] < found["x_values"][-1] - 0.2
+    assert 0 <= there[-1] - short["finish_s"] <= 0.1
+
+
+@pytest.mark.parametrize(
+    ("delay", "change", "pings", "base"),
+    [
+        ('{ steps = [["0s", "20ms"], ["1s", "60ms"]], repeat = true }', "0s", [30, 70, 30], 50),
+        ('"0s"', "40ms", [10, 10, 50], 30),
+        ('{ csv = "delays.csv", unit = "1ms" }', "", [None] * 3, None),
+    ],
+)
+def test_a_ping_has_the_delay_of_its_time(
+    delay: str,
+    change: str,
+    pings: list[float | None],
+    base: float | None,
+    aqmlab: Aqmlab,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "delays.csv").write_text("0,20\n1,60\n")
+    key = "up" if delay == '"0s"' else "spare"
+    (tmp_path / "s.toml").write_text(f"""
+        duration = "4s"
+        flows.a = {{ path = ["down"], return_path = ["up"], transport.receive_window = "9kb" }}
+        links.down = {{ rate = "1gbit", delay = "10ms" }}
+        links.up = {{ rate = "1gbit", delay = {delay} }}
+        links.spare = {{ rate = "1gbit", delay = "1ms" }}
+        changes = [{{ at = "2s", key = "links.{key}.delay", value = "{change or "2ms"}" }}]
+    """)
+    aqmlab.ok("run", "s.toml", "--out", "out")
+    aqmlab.ok("export", "out", "x.flent.gz")
+    found = json.loads(gzip.decompress((tmp_path / "x.flent.gz").read_bytes()))
+    course = dict(zip(found["x_values"], found["results"]["Ping (ms) ICMP"], strict=True))
+    assert [course[at] and round(course[at]) for at in (0.5, 1.5, 2.5)] == pings
+    aqmlab.ok("compare", "ours=out", "theirs=x.flent.gz", "--json")
+    ours = exports.ours(StudyResult.open(tmp_path / "out"))
+    assert ours.rtt_p50_s == (base and approx(base / 1e3, abs=1e-4))
 
 
 def test_flent_opens_and_plots_it(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ irtt's JSON (`round_trips[].delay.rtt` in nanoseconds).
 
 # Differences
 1. flent's ping is what a packet of no size would see: the delays of both directions without
-   queues, and the mean sojourn time of their links in each sampling interval.
+   queues and jitter, and the mean sojourn time of their links in each sampling interval. Without
+   the file that a delay comes from there is none.
 2. A log has one opportunity for each packet that leaves, of its size: the simulator keeps no list
    of those that were not used.
 """
@@ -31,12 +32,13 @@ from aqmlab.errors import input_error, stored, unknown
 from aqmlab.files import gunzip, read_bytes
 from aqmlab.results import RunResult, StudyResult, groups_of, run_of
 from aqmlab.results.tables import PART
-from aqmlab.scenario.quantity import quantity
+from aqmlab.scenario.quantity import canonical
 from aqmlab.storage import Fill, replace
 from aqmlab.storage import content as bytes_of
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """Start of a simulation, for formats that need a date."""
+END = ("group", "index", "finish_s")
 HEADER = 4
 """Bytes that mahimahi adds to those of the IP packet."""
 WRITERS = {".csv": "write_csv", ".arrow": "write_ipc", ".parquet": "write_parquet"}
@@ -100,6 +102,7 @@ def flent(run: RunResult, name: str) -> bytes:
         raise input_error("flent's file needs flows that were sampled", key="file", hint=hint)
     times = sorted(goodputs["time_s"].unique().to_list())
     uploads = _uploads(run)
+    ends = {f"{g}.{n}": end for g, n, end in run.flows.select(END).iter_rows() if end is not None}
     ways = {
         "TCP download": [each for each in flows if each not in uploads],
         "TCP upload": [each for each in flows if each in uploads],
@@ -107,7 +110,7 @@ def flent(run: RunResult, name: str) -> bytes:
     results: dict[str, dict[float, float]] = {}
     totals: dict[str, list[float | None]] = {}
     for way, own in ways.items():
-        courses = [_course(goodputs, flow, 1e-6) for flow in own]
+        courses = [_until(ends.get(flow), _course(goodputs, flow, 1e-6)) for flow in own]
         results |= {f"{way}::{n}": course for n, course in enumerate(courses, 1)}
         there = [[course[time] for course in courses if time in course] for time in times]
         if own:
@@ -139,6 +142,16 @@ def _uploads(run: RunResult) -> set[str]:
     return found
 
 
+def _until(end: float | None, course: dict[float, float]) -> dict[float, float]:
+    """The values of the sampling intervals that begin before a flow has ended."""
+    begins = [0.0, *course]
+    return {
+        time: value
+        for begin, (time, value) in zip(begins, course.items(), strict=False)
+        if end is None or begin < end
+    }
+
+
 def _course(series: pl.DataFrame, subject: str, scale: float) -> dict[float, float]:
     """Values of a subject by time."""
     rows = series.filter(pl.col("subject") == subject).select("time_s", "value").iter_rows()
@@ -147,11 +160,20 @@ def _course(series: pl.DataFrame, subject: str, scale: float) -> dict[float, flo
 
 def _ping(run: RunResult, series: pl.DataFrame, times: list[float]) -> dict[float, float]:
     """Propagation delay and sojourn times in both directions of the first group of flows, in
-    milliseconds."""
-    base, links = base_rtt(run.scenario), _round_trip(run.scenario)
+    milliseconds; empty if a file has the delays."""
+    links = _round_trip(run.scenario)
     sojourns = series.filter(pl.col("quantity") == "sojourn_mean_s")
-    courses = [_course(sojourns, link, 1.0) for link in links]
-    return {time: 1e3 * (base + sum(each.get(time, 0.0) for each in courses)) for time in times}
+    waits = [_course(sojourns, link, 1.0) for link in links]
+    if (delays := [_delays(run.scenario, link) for link in links]).count([]):
+        return {}
+    return {
+        time: 1e3
+        * (
+            sum(next(delay for at, delay in reversed(each) if at <= time) for each in delays)
+            + sum(each.get(time, 0.0) for each in waits)
+        )
+        for time in times
+    }
 
 
 def _round_trip(scenario: Mapping[str, Any]) -> list[str]:
@@ -160,11 +182,34 @@ def _round_trip(scenario: Mapping[str, Any]) -> list[str]:
     return [*group["path"], *group["return_path"]]
 
 
-def base_rtt(scenario: Mapping[str, Any]) -> float:
-    """The round-trip time of the first group of flows without queues, in seconds; delays that vary
-    count as 0."""
-    delays = (scenario["links"][link]["delay"] for link in _round_trip(scenario))
-    return sum(quantity(each, "delay", "delay") for each in delays if isinstance(each, str))
+def _delays(scenario: Mapping[str, Any], link: str) -> list[tuple[float, float]]:
+    """Times at which the delay of a link changes, from 0 on, and the delays from then on, in
+    seconds; empty if a file has them."""
+    delay, end = scenario["links"][link]["delay"], canonical(scenario["duration"])
+    if isinstance(delay, str):
+        changes = [e for e in scenario.get("changes", ()) if e["key"] == f"links.{link}.delay"]
+        course = sorted((canonical(each["at"]), canonical(each["value"])) for each in changes)
+        return [(0.0, canonical(delay)), *course]
+    if "steps" not in delay:
+        return []
+    steps = [(canonical(at), canonical(to)) for at, to in map(str.split, delay["steps"].split(","))]
+    if delay["repeat"] == "false" or len(steps) == 1:
+        return steps
+    # The last step lasts as long as the one before it.
+    period = 2 * steps[-1][0] - steps[-2][0]
+    return [(n * period + at, to) for n in range(int(end / period) + 1) for at, to in steps]
+
+
+def base_rtt(scenario: Mapping[str, Any]) -> float | None:
+    """The round-trip time of the first group of flows without queues and jitter, in seconds: the
+    mean over the run, or `None` if a file has the delays."""
+    end, total = canonical(scenario["duration"]), 0.0
+    for link in _round_trip(scenario):
+        if not (delays := [each for each in _delays(scenario, link) if each[0] < end]):
+            return None
+        ends = [*(at for at, _ in delays[1:]), end]
+        total += sum(to * (until - at) for (at, to), until in zip(delays, ends, strict=True)) / end
+    return total
 
 
 def _metadata(run: RunResult, name: str, downloads: int, times: list[float]) -> dict[str, object]:
@@ -323,14 +368,14 @@ def ours(result: StudyResult) -> OutsideRun:
     of_groups = of_groups.filter(pl.col("subject").cast(pl.String).is_in(list(groups)))
     runs = result.info.points * result.info.replications
     total = of_groups["value"].sum()
-    base = fmean(map(base_rtt, result.scenarios))
-    waits = result.bottleneck
-    p50, p95 = (waits[f"sojourn_{key}_s"].mean() for key in ("p50", "p95"))
+    bases = list(map(base_rtt, result.scenarios))
+    known = [base for base in bases if base is not None]
+    columns = ("sojourn_p50_s", "sojourn_p95_s")
+    waits = [result.bottleneck[each].mean() if known == bases else None for each in columns]
     return OutsideRun(
         "aqmlab",
         float(total) / runs if total else None,
-        None if p50 is None else base + float(p50),  # type: ignore[arg-type]
-        None if p95 is None else base + float(p95),  # type: ignore[arg-type]
+        *(None if each is None else fmean(known) + float(each) for each in waits),  # type: ignore[arg-type]
     )
 
 
