@@ -89,6 +89,12 @@ def test_means_of_different_cases_are_not_a_difference(result: StudyResult) -> N
     ((_, text),) = sentences(result, [shown], Layout.of(result.info.axes))
     assert text.startswith("What, in both cases: no difference shown (differences up to 0.2")
     assert "100" not in text
+    values = runs.select("run", value=base + pl.col("replication"))
+    shown = Shown(metric, "", "", "s", 1.0, values)
+    ((_, text),) = sentences(result, [shown], Layout.of(result.info.axes))
+    assert text == (
+        "What, in both cases: equal in each replication (means of the cases 2.00 s to 101 s)."
+    )
 
 
 def test_chance_is_no_finding() -> None:

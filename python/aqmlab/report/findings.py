@@ -203,7 +203,8 @@ def _sentence(same: Sequence[ContestResult], measure: Shown, places: int, axis: 
         return f"{what}: {means}{same[0].why}."
     most = max(each.detectable for each in same)
     if most == 0:
-        return f"{what}: equal in each replication (means {_span(same, measure)})."
+        apart = "" if one else "of the cases "
+        return f"{what}: equal in each replication (means {apart}{_span(same, measure)})."
     least, largest = measure.bounds
     able = f"a measured difference of {measure.text(most)} or more would have been"
     if most > largest - least:
