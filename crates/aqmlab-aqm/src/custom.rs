@@ -70,9 +70,13 @@ impl Checked {
         }
     }
 
-    fn leaves(&mut self, packet: &Packet) {
-        self.held.packets = self.held.packets.wrapping_sub(1);
-        self.held.bytes = self.held.bytes.wrapping_sub(packet.size().into());
+    /// Counts a packet that is sent or dropped.
+    fn leaves(&mut self, packet: &Packet, what: &str) {
+        let size = u64::from(packet.size());
+        let is_held = self.held.packets > 0 && self.held.bytes >= size;
+        self.require(is_held, || format!("{what} sent or dropped more than had arrived"));
+        self.held.packets -= 1;
+        self.held.bytes -= size;
     }
 
     /// Calls the discipline and checks its state.
@@ -85,10 +89,10 @@ impl Checked {
         let dropped = cx.sink.dropped.len();
         let sent = call(&mut *self.inner, cx);
         for (packet, _) in &cx.sink.dropped[dropped..] {
-            self.leaves(packet);
+            self.leaves(packet, what);
         }
         if let Some(packet) = &sent {
-            self.leaves(packet);
+            self.leaves(packet, what);
         }
         let reported = self.inner.backlog();
         self.require(reported == self.held, || {
@@ -214,7 +218,12 @@ mod tests {
             self.packets.push_back(packet);
         }
         fn dequeue(&mut self, _: &mut Context<'_>) -> Option<Packet> {
-            if self.fault == "idles" { None } else { self.packets.pop_front() }
+            match self.fault.as_str() {
+                "idles" => None,
+                "copies" => self.packets.front().cloned(),
+                "invents" => Some(self.packets.pop_front().unwrap_or(Packet::of_flow(0))),
+                _ => self.packets.pop_front(),
+            }
         }
         fn next_wakeup(&self) -> Option<Time> {
             match self.fault.as_str() {
@@ -245,6 +254,7 @@ mod tests {
         let mut queue = queue(fault);
         queue.enqueue(Packet::of_flow(0), Time::from_nanos(5));
         queue.dequeue(Time::from_nanos(6));
+        queue.dequeue(Time::from_nanos(7));
     }
 
     #[test]
@@ -252,6 +262,8 @@ mod tests {
         for (fault, expected) in [
             ("loses", "faulty: after enqueue its backlog is"),
             ("idles", "faulty: dequeue returned no packet and set no timer, but"),
+            ("copies", "faulty: after dequeue its backlog is"),
+            ("invents", "faulty: dequeue sent or dropped more than had arrived"),
             ("wakes in the past", "faulty: enqueue set the timer to a time that has passed"),
             (
                 "wakes with packets",
