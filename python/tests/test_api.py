@@ -231,6 +231,27 @@ def test_axes_and_settings_reach_a_queue_by_every_name(study: Path, key: str) ->
     assert set(limits(set={key: "5p"})) == {"5p"}
 
 
+@pytest.mark.parametrize(
+    ("own", "given", "expected"),
+    [
+        ({}, {"seed": 7}, (None, "seed", "7")),
+        ({"seed": 3}, {}, ("<study>", "seed", "3")),
+        ({"seed": 3}, {"seed": 7}, (None, "seed", "7")),
+        ({}, {"set": {"seed": 7}}, (None, "set", "seed")),
+    ],
+)
+def test_a_seed_is_no_second_one_beside_an_axis_of_seeds(
+    mapping: dict[str, Any],
+    own: dict[str, Any],
+    given: dict[str, Any],
+    expected: tuple[str | None, str, str],
+) -> None:
+    axes = [{"name": "draw", "key": "seed", "values": [1, 2]}]
+    with pytest.raises(aqmlab.InputError, match="the axis `draw` of this study sets it") as caught:
+        aqmlab.Study({"scenario": mapping, "axes": axes, **own}, **given)
+    assert (caught.value.file, caught.value.key, caught.value.given) == expected
+
+
 def test_no_axis_may_be_called_like_a_column(mapping: dict[str, Any]) -> None:
     result = aqmlab.run(mapping)
     for name in (*result.table_names, "metrics"):

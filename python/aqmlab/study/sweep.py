@@ -151,14 +151,14 @@ class Study:
         elif isinstance(table["scenario"], Scenario):
             folders = [*table["scenario"].folders, *folders]
         chosen = seed if seed is not None else table.get("seed")
-        settings = self._checked_settings(mapping_of(set, "set"))
+        given = self._checked_settings(mapping_of(set, "set"))
+        settings, file = given, None if seed is not None else self.file
         if chosen is not None:
-            file = None if seed is not None else self.file
-            settings = {"seed": whole(chosen, 0, "seed", file), **settings}
+            settings = {"seed": whole(chosen, 0, "seed", file), **given}
         self._check_size()
         self.points = Points(base, base_file, folders, self.axes, settings)
         self.points.check()
-        self._check_covered()
+        self._check_covered(given, file)
 
     def __repr__(self) -> str:
         axes = " × ".join(f"{axis.name} ({len(axis.values)})" for axis in self.axes) or "one point"
@@ -358,8 +358,9 @@ class Study:
             problem = f"expected at most {MOST_RUNS:,} runs: points times replications"
             raise input_error(problem, file=self.file, given=f"{runs:,} runs")
 
-    def _check_covered(self) -> None:
-        """Refuses a setting or a later axis that would make the values of an axis all alike."""
+    def _check_covered(self, given: Mapping[str, Any], seed_file: str | None) -> None:
+        """Refuses a setting or a later axis that would make the values of an axis all alike. Of the
+        settings, `given` are of `set`; a seed may be of `seed`, or of `seed_file`."""
         if not self.axes:
             return
         link = json.loads(self.points[0].scenario.resolved)["bottleneck"]
@@ -370,7 +371,9 @@ class Study:
                     for value in axis.values
                 ):
                     problem = f"the axis `{axis.name}` of this study sets it"
-                    raise input_error(problem, key="set", given=key)
+                    if key in given:
+                        raise input_error(problem, key="set", given=key)
+                    raise input_error(problem, file=seed_file, key=key, given=self.settings[key])
             own = {key for value in axis.values for key in value.settings}
             for later in self.axes[place + 1 :] if own else ():
                 if all(
