@@ -90,6 +90,8 @@ def test_digits_follow_the_interval() -> None:
 def test_no_difference_is_no_negative_zero() -> None:
     title = Compared(Estimate(0.99999), 1.0, Verdict("close", "near")).title
     assert title == "close: +0.0 %"
+    title = Compared(Estimate(-3.0), -2.0, Verdict("apart", "near"), 1).title
+    assert title == "apart: -1.0", "it is less, and not 50 % more"
 
 
 def test_an_estimate_of_some_runs_says_so() -> None:

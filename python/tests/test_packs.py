@@ -7,14 +7,20 @@ import re
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused
 
-from aqmlab import InputError
+from aqmlab import InputError, metric
 from aqmlab.campaign import FAILS, HOLDS, UNDECIDED, Pack, Plan, packfile
 from aqmlab.campaign.packfile import load, parse
+from aqmlab.campaign.page import readings
 from aqmlab.campaign.rule import Comparison, Decided
+from aqmlab.metrics.registry import _REGISTRY
+from aqmlab.metrics.runs import Runs
+from aqmlab.report.document.model import Estimate
 from aqmlab.scenario.settings import parse_toml
 from aqmlab.stats import SHARE
 
@@ -134,6 +140,39 @@ def test_zero_is_any_multiple_of_zero() -> None:
     lower = Plan(pack, pack.contenders).run().answers["delay", "codel"][1]
     assert lower.verdict == HOLDS
     assert lower.comparisons[0].to_json()["number"] == 0.5
+
+
+def test_a_metric_below_zero_is_compared_by_differences() -> None:
+    """Minus the delay, of which more is better: twice a delay is less, and no multiple above 1."""
+
+    def minus(runs: Runs) -> pl.DataFrame:
+        links = runs.table("links").filter(pl.col("link") == "down")
+        return links.select("run", subject="link", value=-pl.col("sojourn_mean_s"))
+
+    with mock.patch.dict(_REGISTRY):
+        metric("minus_delay", of="link", unit="s", direction=1)(minus)
+        text = PACK.replace("sojourn_p95 < 0.5 * fifo", "minus_delay >= 0.5 * fifo")
+        text = text.replace("goodput >= 1mbit", "down.minus_delay >= 1.1 * fifo")
+        text = text.replace("utilisation >= 0.9", "minus_delay no worse than fifo by 5%")
+        pack = parse(parse_toml(text, "mine.toml"), "mine.toml")
+        campaign = Plan(pack, pack.contenders).run()
+        rows = readings(campaign, campaign.plan.pack.questions[1]).rows
+    (below,) = [row for row in rows if "minus_delay" in str(row[0])]
+    _, unit, fifo, codel, apart = below
+    assert isinstance(fifo, Estimate) and isinstance(codel, Estimate)
+    assert fifo.value < codel.value < 0
+    assert apart == f"{codel.value - fifo.value:+.3g} {unit}"
+    use = {each.id: each for each in campaign.answers["use", "codel"]}
+    for answer, factor in (
+        (campaign.answers["delay", "codel"][1], 0.5),
+        (use["some"], 1.1),
+        (use["full"], 1.05),
+    ):
+        assert answer.verdict == HOLDS
+        (made,) = answer.comparisons
+        assert isinstance(made, Decided) and made.comparison.limit == 0
+        number = (codel.value - factor * fifo.value) / 1e3
+        assert made.comparison.number == pytest.approx(number)
 
 
 def test_the_capacity_of_a_link_that_varies_is_its_mean() -> None:

@@ -287,9 +287,8 @@ class Expected:
             return None
         if self.limit == BASELINE and filled.campaign.baseline is None:
             return None
-        unit = self.metric.unit if self.is_plain or self.margin is not None else ""
-        is_ratio = not self.is_plain and self.margin is None and self.metric.bounds[0] >= 0
-        bounds = self.metric.bounds if self.is_plain else POSITIVE if is_ratio else UNBOUNDED
+        unit = "" if self.is_ratio else self.metric.unit
+        bounds = self.metric.bounds if self.is_plain else POSITIVE if self.is_ratio else UNBOUNDED
         side = self.sign[0] == ">", self.sign[1:] == "="
         return [
             Comparison(*self._beside(filled, case), *side, case, unit, bounds)
@@ -300,6 +299,12 @@ class Expected:
     def is_plain(self) -> bool:
         """True if the limit is a number of the metric's unit, and no other result."""
         return isinstance(self.limit, float) or self.limit == CAPACITY
+
+    @property
+    def is_ratio(self) -> bool:
+        """True if the number is a multiple of another result: of a metric that may be below 0 it is
+        the difference from the limit."""
+        return not self.is_plain and self.margin is None and self.metric.bounds[0] >= 0
 
     def _lacks(self, filled: Filled, case: str) -> bool:
         """Whether a replication has no value; beside another result, whether only one of the two
@@ -326,6 +331,9 @@ class Expected:
             other = self.mean(filled.beside(self.limit), case)
         if self.margin is not None:
             return value - other, self.margin
+        if not self.is_ratio:
+            allowed = abs(other) if self.must_show else other
+            return value - other - (self.factor - 1) * allowed, 0.0
         if value == other:  # 0 is any multiple of 0
             side = min if self.sign[0] == "<" else max
             return 1.0 if other else side(1.0, self.factor), self.factor

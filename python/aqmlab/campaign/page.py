@@ -301,6 +301,8 @@ def readings(of: Campaign, question: Question) -> Table:
             one, other = (each.value for each in found)
             points = f"{100 * (other - one):+z.2f} points"
             relative = f"{other / one - 1:+z.1%}" if one else None
+            if min(one, other) < 0:
+                relative = f"{factor * (other - one):+z.3g} {shown}".strip()
             cells.append((points if unit == "share" else relative) if len(known) == 2 else None)
         rows.append((label, shown, *cells))
     more = [Column("difference")] if len(names) == 2 else []

@@ -108,7 +108,7 @@ class Cell:
         """Relative difference to the reference, None without one."""
         if not self.published:
             return None
-        return self.measured / self.published - 1
+        return (self.measured - self.published) / abs(self.published)
 
 
 @dataclass(frozen=True)

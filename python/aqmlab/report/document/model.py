@@ -128,10 +128,13 @@ class Compared:
 
     @property
     def title(self) -> str:
-        """The verdict with the relative difference to the reference."""
+        """The verdict with the difference to the reference: relative, unless one is below 0."""
         if not self.reference:
             return self.verdict.meaning
-        return f"{self.verdict.word}: {100 * (self.measured.value / self.reference - 1):+z.1f} %"
+        value, unit = 100 * (self.measured.value / self.reference - 1), " %"
+        if min(self.measured.value, self.reference) < 0:
+            value, unit = self.measured.value - self.reference, ""
+        return f"{self.verdict.word}: {value:+z.{1 if unit else self.decimals}f}{unit}"
 
     def to_json(self) -> dict[str, Any]:
         """{"value", "low", "high", "reference", "verdict"}."""
