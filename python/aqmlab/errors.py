@@ -17,6 +17,7 @@ Each is an `AqmlabError`.
 * `ClusterWarning` (a `UserWarning`): a study waits because its cluster has no workers.
 * `DamageWarning` (a `UserWarning`): a file of a results folder is damaged; the
   message names the file and what aqmlab does about it.
+* `WorkWarning` (a `UserWarning`): simulations that begin take long.
 """
 
 from __future__ import annotations
@@ -123,6 +124,10 @@ class ClusterWarning(UserWarning):
 
 class DamageWarning(UserWarning):
     """A damaged file was found in a results folder and worked around."""
+
+
+class WorkWarning(UserWarning):
+    """Simulations take more than ten minutes of processor time."""
 
 
 class StorageError(AqmlabError, OSError):

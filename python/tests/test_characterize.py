@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import polars as pl
 import pytest
 from helpers import Aqmlab
 
-from aqmlab.campaign import Campaign
+from aqmlab.campaign import Campaign, Plan
+from aqmlab.errors import WorkWarning
 from aqmlab.packs.rfc7928 import Environment, characterize, plan_of, sections
 from aqmlab.packs.rfc7928.environment import Contender
 
@@ -265,6 +267,16 @@ def test_other_rates_make_other_numbers_of_flows(rate: float) -> None:
     plan = plan_of("codel", only=["8.2.4"], environment=place)
     flows = plan.scenarios[0][1]["flows"]["bulk"]["count"]
     assert flows == max(round(0.114 * place.places), 1)
+
+
+def test_the_time_of_long_runs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """104 s of processor time at 10 Mbit/s, a thousand times as much at 10 Gbit/s."""
+    monkeypatch.setattr(Plan, "run", lambda *_, **__: None)
+    with pytest.warns(WorkWarning, match=r"1,390 runs at 10 Gbit/s take about 29 hours"):
+        characterize("codel", environment=Environment(1e10))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        characterize("codel")
 
 
 def test_bulk_flows_have_the_control_that_is_asked_for() -> None:

@@ -26,6 +26,7 @@ from aqmlab.errors import (
     InputError,
     StorageError,
     StuckError,
+    WorkWarning,
     input_error,
     renamed,
     stored,
@@ -71,7 +72,7 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
     Exit status: 2 for what is wrong in the input, 1 if results cannot be
     written or a run makes no progress, 130 after Ctrl-C (143 after SIGTERM, 129 after SIGHUP),
     70 for a bug in aqmlab.
-    What is told as a `DamageWarning` or `ClusterWarning` is a line on stderr, too.
+    A `DamageWarning`, `ClusterWarning` or `WorkWarning` is a line on stderr, too.
     """
 
     @functools.wraps(command)
@@ -180,7 +181,8 @@ def show_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any
 ) -> None:
     """Prints warnings about results in one line, and other warnings with their place."""
-    place = "" if issubclass(category, DamageWarning | ClusterWarning) else f"{filename}:{lineno}: "
+    ours = DamageWarning | ClusterWarning | WorkWarning
+    place = "" if issubclass(category, ours) else f"{filename}:{lineno}: "
     print(f"warning: {place}{message}", file=sys.stderr)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,13 +20,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab.campaign import Campaign, Pack, Plan
-from aqmlab.errors import InputError, input_error, renamed
+from aqmlab.errors import InputError, WorkWarning, input_error, renamed
+from aqmlab.numbers import count, rate
 from aqmlab.packs.rfc7928.deployment import arranged
 from aqmlab.packs.rfc7928.dumbbell import class_of
-from aqmlab.packs.rfc7928.environment import Contender, Environment
+from aqmlab.packs.rfc7928.environment import PACKET, Contender, Environment
 from aqmlab.packs.rfc7928.metrics import METRICS
 from aqmlab.packs.rfc7928.questions import sections
+from aqmlab.scenario.quantity import Duration
 from aqmlab.scenario.settings import each_of, mapping_of
+from aqmlab.study.sequential import there
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -36,6 +40,9 @@ BASELINE = "droptail"
 """Always compared with: RFC 7928, section 8.2.6."""
 REPLICATIONS = 10
 SEED = 7928
+SECONDS_A_PACKET, LONG = 104 / 270e6, 600.0
+"""Processor time of the default characterisation (docs/characterize.md) for each packet that its
+bottlenecks can send, and from where on a `WorkWarning` names the time."""
 CONTROL = re.compile(r"flows\.\w+\.(transport\.congestion_control|endpoint\.(stack|controller))")
 """Keys of a scenario that `Environment.control` fills."""
 LEAD = (
@@ -102,13 +109,29 @@ def characterize(
         raise input_error("expected a factor above 0", key="scale", given=scale)
     place = replace(environment or Environment(), scale=scale)
     try:
-        return plan_of(discipline, against, mapping_of(set, "set"), only, place).run(
+        plan = plan_of(discipline, against, mapping_of(set, "set"), only, place)
+        if there(Path(out) if out else None) is None:
+            _warn_of_work(plan, place, replications)
+        return plan.run(
             replications, seed, out=out, threads=threads, executor=executor, progress=progress
         )
     except InputError as error:
         if CONTROL.fullmatch(error.key):
             raise renamed(error, "control") from None
         raise
+
+
+def _warn_of_work(plan: Plan, place: Environment, replications: int) -> None:
+    lasting = sum(float(Duration(table["duration"])) for _, table in plan.scenarios)
+    work = SECONDS_A_PACKET * place.rate * lasting / (8 * PACKET) * replications
+    if work > LONG:
+        time = f"{work / 60:,.0f} minutes" if work < 7200 else f"{work / 3600:,.0f} hours"
+        reason = (
+            f"{count(replications * len(plan.scenarios), 'run')} at {rate(place.rate, 'g')} take "
+            f"about {time} of processor time, in proportion to the rate; one section, fewer "
+            "replications or shorter cases (--quick, scale) take less"
+        )
+        warnings.warn(WorkWarning(reason), stacklevel=3)
 
 
 def plan_of(
