@@ -257,7 +257,7 @@ LINES: dict[str, list[str]] = {
     "shell --queue 'codel traget=5ms' -- true": ["--queue", "did you mean `target`?"],
     "shell --delay 5 -- true": ["--delay", "`5`"],
     "shell --loss 200% -- true": ["--loss: `200%`"],
-    f"{DOWN} rate=1mbit --down rate=2mbit --rate 3mbit -- true": ["--rate", "--down"],
+    f"{DOWN} rate=1mbit --down rate=2mbit --rate 3mbit -- true": ["--rate", "`down`"],
     f"{DOWN} 12mbit -- true": ["--down", "rate=12mbit"],
     f"{DOWN} foo=3 -- true": ["--down (foo): unknown key"],
     f"{DOWN} rate=foo -- true": ["--down (rate): `foo`"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -194,20 +195,36 @@ def test_options_take_what_netem_takes() -> None:
     }
     assert links["up"]["duplicate"] == "0.001"
     for option, text, word in (
-        ("loss", "1% 2% 3%", "--loss"),
+        ("loss", "1% 2% 3%", "^loss:"),
         ("loss", "1% 200%", "correlation"),
-        ("jitter", "2ms 25% 30%", "--jitter"),
+        ("jitter", "2ms 25% 30%", "^jitter:"),
         ("jitter", "2ms paretoo", "did you mean"),
-        ("slot", "2ms 8ms 9ms", "--slot"),
-        ("slot", "packets 4", "--slot"),
-        ("slot", "2ms packets", "--slot"),
-        ("slot", "2ms packets 3 packets 4", "--slot"),
-        ("slot", "2ms packet 4", "--slot"),
-        ("slot", "2ms packets 0", r"--slot \(slot.packets\)"),
-        ("slot", "8ms 2ms", r"--slot \(slot.max\)"),
+        ("slot", "2ms 8ms 9ms", "^slot:"),
+        ("slot", "packets 4", "^slot:"),
+        ("slot", "2ms packets", "^slot:"),
+        ("slot", "2ms packets 3 packets 4", "^slot:"),
+        ("slot", "2ms packet 4", "^slot:"),
+        ("slot", "2ms packets 0", r"^slot \(slot.packets\)"),
+        ("slot", "8ms 2ms", r"^slot \(slot.max\)"),
     ):
         with pytest.raises(aqmlab.InputError, match=word):
             from_options({option: text}, [], [], {})
+
+
+def test_errors_of_the_emulators_functions_name_their_arguments() -> None:
+    from aqmlab.emulator.keep import recordings
+    from aqmlab.emulator.links import from_options
+
+    calls: list[tuple[str, Callable[[], object]]] = [
+        (r"^down \(rate\): ", lambda: from_options({}, ["rate=5"], [], {})),
+        ("^profile: ", lambda: from_options({}, [], [], {}, "dls")),
+        ("^ring: ", lambda: recordings(Path("x"), "1kb")),
+        ("^places: ", lambda: recordings(places="near")),
+        ("^log: ", lambda: recordings(log=["up"])),
+    ]
+    for error, call in calls:
+        with pytest.raises(aqmlab.InputError, match=error):
+            call()
 
 
 def test_options_may_be_objects() -> None:

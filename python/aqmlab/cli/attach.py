@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 from aqmlab.cli import options
-from aqmlab.cli.common import command_line, naming, say, settings_of_real_packets
+from aqmlab.cli.common import OF_RECORDINGS, command_line, naming, say, settings_of_real_packets
 from aqmlab.cli.options import link_option, option
 from aqmlab.emulator import emulate
 from aqmlab.emulator.keep import Reserved, recordings
@@ -24,6 +24,13 @@ WAITS = ("sh", "-c", 'echo "aqmlab: attached $1" >&2; exec sleep infinity', "sh"
 """The command: it begins when the path is there, and everything ends with it."""
 
 
+@naming(
+    **OF_RECORDINGS,
+    **{key: f"--{key}" for key in ("rate", "delay", "queue", "loss", "down", "up", "profile")},
+    name="--name",
+    attached="--pid",
+    interface="--interface",
+)
 def attach(
     pid: int | None = option("PID", "A process of the namespace.", min=1),
     interface: str | None = option("NAME", "An interface of this namespace."),
@@ -63,8 +70,7 @@ def attach(
     settings = settings_of_real_packets(set_, seed, out)
     path = from_options(common, down or [], up or [], settings, profile)
     captured = recordings(pcap, places=pcap_at).of_run(1, path.scenario)
-    named = naming(name="--name", attached="--pid", interface="--interface", capture="--pcap-at")
-    with Reserved(out) as kept, named:
+    with Reserved(out) as kept:
         end = "until Ctrl-C" if for_ is None else f"for {for_:g} s"
         done = emulate(path, (*WAITS, end), nat=pid is not None,
                        settings={"name": name} if name else {}, until=for_,

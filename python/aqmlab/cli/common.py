@@ -51,16 +51,19 @@ R = TypeVar("R")
 
 EXAMPLES = "**Examples**\n\n{}"
 INPUT_ERROR, FAILURE, BUG, INTERRUPTED = 2, 1, 70, 130
+OF_RECORDINGS = {"log": "--log", "logs": "--log", "ring": "--pcap-ring", "places": "--pcap-at",
+                 "capture": "--pcap-at"}  # fmt: skip
+"""Options of what records real packets, by argument."""
 
 
 @contextmanager
 def naming(**names: str) -> Iterator[None]:
     """Names options of the command (`only="--section"`) in errors about the arguments of a function
-    of the package, or about a part of one (`keys.NAME`)."""
+    of the package, or about a part of one (`keys.NAME`, `down (rate)`)."""
     try:
         yield
     except InputError as error:
-        argument, _, part = error.key.partition(".")
+        argument, part = re.split(r"[. ]|$", error.key, maxsplit=1)
         if error.file or argument not in names:
             raise
         raise renamed(error, f"{names[argument]} {part}".strip()) from None

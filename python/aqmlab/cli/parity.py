@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from aqmlab.cli import options
-from aqmlab.cli.common import default_folder, finish, naming, say, settings_of_real_packets
+from aqmlab.cli.common import (
+    OF_RECORDINGS,
+    default_folder,
+    finish,
+    naming,
+    say,
+    settings_of_real_packets,
+)
 from aqmlab.cli.options import argument, option
 from aqmlab.emulator.keep import Reserved, recordings
 from aqmlab.files import free
@@ -52,7 +59,7 @@ def parity(
     with Reserved(folder):
         pass  # It is new, and can be written to.
     emulator: dict[str, Any] = {} if precision is None else {"precision": precision}
-    with naming(control="--control", logs="--log", capture="--pcap-at"):
+    with naming(control="--control", **OF_RECORDINGS):
         found = run_both(
             file,
             settings=settings,

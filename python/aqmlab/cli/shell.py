@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab._core import parse_value
 from aqmlab.cli import options
-from aqmlab.cli.common import command_line, naming, print_json, say, settings_of_real_packets
+from aqmlab.cli.common import (
+    OF_RECORDINGS,
+    command_line,
+    naming,
+    print_json,
+    say,
+    settings_of_real_packets,
+)
 from aqmlab.cli.options import argument, flag, host_option, link_option, option
 from aqmlab.cli.watch import watching
 from aqmlab.emulator import emulate
@@ -43,7 +50,10 @@ OF_LINKS = ("rate", "trace", "delay", "queue", "loss", "jitter", "slot", "duplic
 OF_EMULATOR = ("precision", "mtu", "cpu", "priority", "drain", "name", "keep_capabilities")
 """Options that are keys of the section `emulator`."""
 
+NAMED = (*OF_LINKS, *OF_EMULATOR, "profile", "down", "up", "far", "at")
 
+
+@naming(**OF_RECORDINGS, **{key: f"--{key.replace('_', '-')}" for key in NAMED}, commands="--host")
 def shell(
     command: list[str] | None = argument(
         "[-- COMMAND [ARGUMENT]...]", "Command to run; default: $SHELL.", default=None
@@ -143,9 +153,7 @@ def shell(
             _refuse({"profile": profile, **of_links}, problem)
             place = from_scenario(scenario, down or [], up or [], settings)
         run = partial(emulate, place, far=far, nat=nat)
-    of_emulator = {key: f"--{key.replace('_', '-')}" for key in OF_EMULATOR}
-    named = naming(far="--far", logs="--log", capture="--pcap-at", **of_emulator)
-    with Reserved(out) as kept, output, view, named:
+    with Reserved(out) as kept, output, view:
         done = run(command or [], settings=emulator, **recorded.of_run(1, place.scenario))
     kept.keep(done, command_line())
     if json:

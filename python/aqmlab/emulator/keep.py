@@ -79,14 +79,14 @@ def recordings(
 ) -> Recordings:
     """Parses options: `ring` is a size in bytes (`100mb`), `log` are texts `LINK=FILE`, `places` is
     `near`, `far` or `all`. Raises `InputError` for one that is none."""
-    for option, value in (("ring", ring), ("at", places)):
+    for option, value in (("ring", ring), ("places", places)):
         if pcap is None and value is not None:
-            raise input_error("this is for a capture: give --pcap as well", key=f"--pcap-{option}")
+            raise input_error("this is for a capture, which needs a file (--pcap)", key=option)
     logs = []
     for text in log:
         link, equals, file = text.partition("=")
         if not equals or not link or not file:
-            raise input_error("expected LINK=FILE, such as up=up.log", key="--log", given=text)
+            raise input_error("expected LINK=FILE, such as up=up.log", key="log", given=text)
         logs.append((link, Path(file)))
     return Recordings(pcap, None if ring is None else _size(ring), logs, places or NEAR)
 
@@ -107,7 +107,7 @@ def _size(text: str) -> int:
         size = 0
     if size < LEAST_RING:
         problem = "expected a size of at least 1mb, such as 100mb"
-        raise input_error(problem, key="--pcap-ring", given=text)
+        raise input_error(problem, key="ring", given=text)
     return size
 
 

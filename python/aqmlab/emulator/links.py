@@ -49,10 +49,10 @@ def from_scenario(
     scenario = load(file, settings)
     table = json.loads(scenario.resolved)
     names = list(table["links"])
-    for option, given in (("--down", down), ("--up", up)):
+    for key, given in (("down", down), ("up", up)):
         for name in given:
             if name not in names:
-                raise unknown("link", name, names, key=option)
+                raise unknown("link", name, names, key=key)
     flow = next(iter(table["flows"].values()))
     return EmulatedPath(scenario, list(down) or flow["path"], list(up) or flow["return_path"])
 
@@ -70,23 +70,23 @@ def from_options(
     What a text says counts; what it leaves open is as in `common`, and what that leaves open as in
     the access line `profile`. Raises `InputError` with the name of the option.
     """
-    line = named(profile, "--profile").line.links() if profile is not None else {}
+    line = named(profile, "profile").line.links() if profile is not None else {}
     links: dict[str, dict[str, Any]] = {}
     own: dict[str, dict[str, Any]] = {}
     names: dict[str, list[str]] = {}
     for direction, texts in (("down", down), ("up", up)):
         if len(texts) > 1 and (common or line):
             option = next(iter(common), "profile")
-            problem = f"`--{direction}` gives more than one link: set this in each of them"
-            raise input_error(problem, key=f"--{option}")
+            problem = f"`{direction}` gives more than one link: set this in each of them"
+            raise input_error(problem, key=option)
         numbers = range(1, len(texts) + 1) if len(texts) > 1 else [""]
         names[direction] = [f"{direction}{number}" for number in numbers]
         for name, text in zip(names[direction], texts or [""], strict=True):
-            pairs = _pairs(text, f"--{direction}")
+            pairs = _pairs(text, direction)
             try:
                 own[name] = link(pairs)
             except InputError as error:
-                raise renamed(error, f"--{direction} ({error.key.removeprefix('--')})") from None
+                raise renamed(error, f"{direction} ({error.key})") from None
             given = link(common) | own[name]
             links[name] = {"rate": UNLIMITED, "delay": "0s"} | line.get(direction, {}) | given
     try:
@@ -117,7 +117,7 @@ def link(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The table of a link, of options with their short forms."""
     if {"rate", "trace"} <= settings.keys():
         problem = "a link has a rate or a trace, not both"
-        raise input_error(problem, key="--trace", given=str(settings["trace"]))
+        raise input_error(problem, key="trace", given=str(settings["trace"]))
     table: dict[str, Any] = {}
     for key, value in settings.items():
         outer, dot, inner = key.partition(".")
@@ -126,7 +126,7 @@ def link(settings: Mapping[str, Any]) -> dict[str, Any]:
         elif key == "trace":
             table["rate"] = {"trace": value}
         elif key in SHORT_FORMS and isinstance(value, str):
-            table[key] = SHORT_FORMS[key](value, f"--{key}")
+            table[key] = SHORT_FORMS[key](value, key)
         else:
             table[key] = value
     return table
@@ -215,8 +215,8 @@ def _pairs(text: str, option: str) -> dict[str, Any]:
 
 
 def _about_options(error: InputError, own: Mapping[str, Mapping[str, Any]]) -> InputError:
-    """The error with the option instead of the key: `links.down.rate` is `--rate`, or
-    `--down (rate)` if that is in the link's own text."""
+    """The error with the option instead of the key: `links.down.rate` is `rate`, or `down (rate)`
+    if that is in the link's own text."""
     key = error.key
     if error.file == "--set":
         return error
@@ -228,8 +228,9 @@ def _about_options(error: InputError, own: Mapping[str, Mapping[str, Any]]) -> I
         is_common = option in OPTIONS and option not in own[name]
         if rest == "rate.trace":
             option = rest = "trace"
-        key = f"--{option}" if is_common else f"--{direction}"
+        key = option if is_common else direction
         if rest and not (is_common and rest == option):
             key += f" ({rest})"
-    file = None if error.file == OPTIONS_FILE else error.file
-    return renamed(error, key, file)
+    if error.file == OPTIONS_FILE:
+        return renamed(error, key, None)
+    return renamed(error, f"--{key}", error.file)  # in a trace, where no command names its options

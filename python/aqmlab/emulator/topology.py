@@ -197,11 +197,11 @@ def run(
     words = dict(topology.commands)
     for host, text in (commands or {}).items():
         if host not in words:
-            raise unknown("host", host, topology.commands, key="--host")
-        words[host] = words_of(text, f"--host {host}")
+            raise unknown("host", host, topology.commands, key="commands")
+        words[host] = words_of(text, f"commands.{host}")
     main = next(iter(words)) if at is None else at
     if main not in words:
-        raise unknown("host", main, topology.commands, key="--at")
+        raise unknown("host", main, topology.commands, key="at")
     words[main] = shell_unless(list(command) or words[main])
     place = {host: number for number, host in enumerate(words)}
     return _core.emulate_hosts(
