@@ -286,6 +286,20 @@ def test_units_are_converted_and_all_is_shown(mapping: dict[str, Any]) -> None:
     assert _core.Scenario(result.scenario).resolved == resolved
 
 
+def test_what_is_shown_has_a_name_of_its_own() -> None:
+    """Two values of one name at one time would be averaged, or one of them lost."""
+
+    class Same(Pi2):
+        def observe(self) -> dict[str, float]:
+            return {"backlog_packets": 1.0}
+
+    error = (
+        r"Same\.observe at 0 s: `backlog_packets` is a quantity that aqmlab records for each link"
+    )
+    with pytest.raises(aqmlab.CustomError, match=error):
+        aqmlab.run(BUSY, set={"queue": Same, "duration": "1s"}, record="series")
+
+
 def test_a_class_is_given_by_itself_by_module_or_by_file(tmp_path: Path) -> None:
     class Local(Pi2):
         pass

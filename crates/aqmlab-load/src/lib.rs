@@ -264,6 +264,38 @@ pub fn kept(text: &str) -> &'static str {
     new
 }
 
+/// Quantities that recordings and steps of a run contain for a link, and for a flow.
+const OF_LINKS: [&str; 13] = [
+    "backlog_packets",
+    "backlog_bytes",
+    "dropped",
+    "marked",
+    "ingress_bps",
+    "throughput_bps",
+    "delivered_bytes",
+    "delivered_packets",
+    "sojourn_mean_s",
+    "sojourn_max_s",
+    "capacity_bps",
+    "driver_bytes",
+    "driver_limit_bytes",
+];
+const OF_FLOWS: [&str; 5] =
+    ["cwnd_bytes", "in_flight_bytes", "smoothed_rtt_s", "goodput_bps", "delivered_bytes"];
+
+/// Returns the name of a state variable of a queue or control, for recordings.
+///
+/// # Errors
+/// Returns an error if each link or flow has a quantity of this name.
+pub fn quantity(name: &str, is_queue: bool) -> std::result::Result<&'static str, String> {
+    let (built_in, owner) =
+        if is_queue { (&OF_LINKS[..], "link") } else { (&OF_FLOWS[..], "flow") };
+    if !built_in.contains(&name) {
+        return Ok(kept(name));
+    }
+    Err(format!("`{name}` is a quantity that aqmlab records for each {owner}: use another name"))
+}
+
 /// Table of a kind: its exported function, and its header.
 ///
 /// # Safety
@@ -304,7 +336,10 @@ fn observed(
         if !type_.answer(read(index, &mut name, &mut value), "observe", now) {
             return;
         }
-        see(kept(name.as_str()), value);
+        match quantity(name.as_str(), type_.is_queue) {
+            Ok(name) => see(name, value),
+            Err(problem) => type_.end(format!("{}: observe: {problem}", type_.name)),
+        }
     }
 }
 

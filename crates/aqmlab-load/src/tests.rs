@@ -1,11 +1,13 @@
 //! The ABI within one program: the tables of built-in types, read as those of a library.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use aqmlab_aqm::{Context, Disciplines, LinkEnv, QueueDiscipline, disciplines::codel::CodelParams};
 use aqmlab_core::abi::{Header, keep_panics};
 use aqmlab_core::{Component, Packet, params};
-use aqmlab_sim::{Outside, Scenario, run};
+use aqmlab_sim::network::series::Subject;
+use aqmlab_sim::{Outside, Run, Scenario, run};
 use aqmlab_tcp::congestion::{Controls, bbr3::Bbr3Params};
 
 use super::*;
@@ -102,6 +104,9 @@ impl QueueDiscipline for Panics {
     fn backlog(&self) -> aqmlab_aqm::Backlog {
         self.1.backlog()
     }
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see(if self.0 == 0 { "backlog_bytes" } else { "left" }, self.0 as f64);
+    }
 }
 
 #[test]
@@ -112,11 +117,45 @@ fn a_panic_ends_the_run_with_its_place_and_time() {
     let scenario = Scenario::parse_with(SCENARIO, "test", &set, Outside::disciplines(&queues));
     let scenario = scenario.unwrap();
     let panic = catch_unwind(AssertUnwindSafe(|| run(&scenario, 0))).err().unwrap();
+    eprintln!("{:?}", panic.downcast_ref::<String>());
     let failure = panic.downcast::<Failure>().unwrap();
     let expected = "Queue.enqueue at 0.";
     assert!(failure.is_queue && failure.message.contains(expected), "{failure:?}");
     assert!(failure.message.contains("tests.rs, line"), "{failure:?}");
     assert!(failure.message.ends_with("panic: no more packets"), "{failure:?}");
+}
+
+#[test]
+fn a_state_variable_has_a_name_of_its_own() {
+    let queues = Disciplines::default().with(queue_of::<PanicsParams>("p.so:Queue")).unwrap();
+    let set = [("queue", "p.so:Queue"), ("queue.after", "0")];
+    let set = set.map(|(key, text)| (key.to_string(), text.into()));
+    let scenario = Scenario::parse_with(SCENARIO, "test", &set, Outside::disciplines(&queues));
+    let panic = catch_unwind(AssertUnwindSafe(|| run(&scenario.unwrap(), 0))).err().unwrap();
+    let Failure { is_queue, message } = *panic.downcast::<Failure>().unwrap();
+    assert!(is_queue && message.contains("observe: `backlog_bytes` is a quantity"), "{message}");
+}
+
+#[test]
+fn the_quantities_of_each_link_and_flow_are_known() {
+    let varying = r#"{ steps = [["0s", "10mbit"], ["1s", "8mbit"]] }"#;
+    let down = format!("rate = {varying}, driver = {{ limit = \"9p\", bql = true }}");
+    let text = SCENARIO.replacen("rate = \"10mbit\"", &down, 1).replace("codel", "droptail");
+    let text = text.replace("bbr3", "reno");
+    let scenario = Scenario::parse_with(&text, "test", &[], Outside::default()).unwrap();
+    let mut seen = BTreeSet::new();
+    let samples = run(&scenario, 0).samples;
+    seen.extend(
+        samples.iter().map(|each| (matches!(each.subject, Subject::Link(_)), each.quantity)),
+    );
+    let mut stepped = Run::new(scenario, 0);
+    stepped.advance(Time::from_nanos(1_000_000_000)).unwrap();
+    stepped.observe(&mut |subject, name, _| {
+        seen.insert((matches!(subject, Subject::Link(_)), name));
+    });
+    let known =
+        OF_LINKS.map(|name| (true, name)).into_iter().chain(OF_FLOWS.map(|name| (false, name)));
+    assert_eq!(seen, known.collect());
 }
 
 #[test]

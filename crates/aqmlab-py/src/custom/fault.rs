@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use aqmlab_core::Time;
-use aqmlab_load::kept;
+use aqmlab_load::quantity;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -103,11 +103,15 @@ pub fn show(
     see: &mut dyn FnMut(&'static str, f64),
 ) {
     let Some(observe) = observe else { return };
-    let seen: Vec<(String, f64)> = attached(|py| {
-        let seen = observe.bind(py).call0().and_then(|seen| pairs(&seen));
-        seen.map_err(|error| Fault::Raised(error).report(py, class, "observe", now))
+    let named = |(name, value): (String, f64)| {
+        quantity(&name, class.kind == Kind::Queue).map(|name| (name, value)).map_err(Fault::Broken)
+    };
+    let seen: Vec<_> = attached(|py| {
+        let seen = observe.bind(py).call0().and_then(|seen| pairs(&seen)).map_err(Fault::Raised);
+        let seen = seen.and_then(|seen| seen.into_iter().map(named).collect());
+        seen.map_err(|fault: Fault| fault.report(py, class, "observe", now))
     });
-    seen.into_iter().for_each(|(name, value)| see(kept(&name), value));
+    seen.into_iter().for_each(|(name, value)| see(name, value));
 }
 
 /// Copies the state of an object with `copy.deepcopy`, for a snapshot of the run; `memo` contains
