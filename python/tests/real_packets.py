@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
+import platform
 import shutil
+import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,3 +59,20 @@ def without(lacks: str, words: list[str], folder: Path) -> subprocess.CompletedP
         pytest.skip("setpriv is not installed")
     words = ["setpriv", "--bounding-set", lacks, "--inh-caps", lacks, *words]
     return run_program(words, cwd=folder)
+
+
+def without_ipv6() -> Callable[[], None]:
+    """What makes a process and its children one of a system without IPv6: for `preexec_fn`."""
+    if platform.machine() != "x86_64":
+        pytest.skip("the filter has numbers of x86-64")
+    # seccomp(2): socket(AF_INET6, ...) returns EAFNOSUPPORT; everything else is allowed.
+    steps = [(0x20, 0, 0, 0), (0x15, 0, 3, 41), (0x20, 0, 0, 16), (0x15, 0, 1, 10),
+             (0x06, 0, 0, 0x50061), (0x06, 0, 0, 0x7FFF0000)]  # fmt: skip
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in steps))
+
+    def refuse() -> None:
+        program = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code))
+        prctl = ctypes.CDLL(None).prctl
+        assert prctl(38, 1, 0, 0, 0) == prctl(22, 2, program, 0, 0) == 0
+
+    return refuse

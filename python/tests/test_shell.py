@@ -32,7 +32,7 @@ from helpers import (
     started,
     wait_until,
 )
-from real_packets import NOBODY, PORT, TRAFFIC, as_root, tun_for_all, without
+from real_packets import NOBODY, PORT, TRAFFIC, as_root, tun_for_all, without, without_ipv6
 
 from aqmlab.emulator import keep
 from aqmlab.study.folder import open_results
@@ -162,6 +162,12 @@ def test_variables_of_no_shell_are_not_believed() -> None:
     found = dict(line.split("=", 1) for line in done.stdout.splitlines() if "AQMLAB_" in line)
     assert found["AQMLAB_FAR"].startswith("100.")
     assert found["AQMLAB_NEAR"].rsplit(".", 1)[0] == found["AQMLAB_FAR"].rsplit(".", 1)[0]
+
+
+def test_without_ipv6_no_variable_has_an_address_of_it() -> None:
+    done = run_program(command("shell", "-q", "--", "env"), preexec_fn=without_ipv6())
+    found = [line.partition("=")[0] for line in done.stdout.splitlines() if "AQMLAB_" in line]
+    assert sorted(found) == ["AQMLAB_FAR", "AQMLAB_NEAR"]
 
 
 @pytest.mark.parametrize("far", ["$AQMLAB_FAR", "$AQMLAB_FAR6"])

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::net::{Ipv6Addr, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 
 use aqmlab_core::Result;
@@ -100,8 +101,8 @@ impl Inside<'_> {
         Ok(Prepared { _far_namespace: far_namespace, far, keeper, broker })
     }
 
-    /// Returns the environment of the commands, with variables that describe the path. Inside another
-    /// shell, the far end remains that of the outermost path.
+    /// Returns the environment of the commands, with variables that describe the path, without IPv6
+    /// if the system has none. Inside another shell, the far end remains that of the outermost path.
     fn variables(&self) -> Vec<(OsString, OsString)> {
         let (options, block) = (self.options, &self.block);
         let ours = |key: &OsString, prefix| key.as_encoded_bytes().starts_with(prefix);
@@ -114,13 +115,18 @@ impl Inside<'_> {
         let mut all: Vec<_> =
             options.environment.iter().filter(|(key, _)| is_kept(key)).cloned().collect();
         let mut set = |key: &str, value: String| all.push((key.into(), value.into()));
+        let has_v6 = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok();
         if !has_far {
             set(FAR_VARIABLE, block.far().0.to_string());
-            set("AQMLAB_FAR6", block.far().1.to_string());
             set("MAHIMAHI_BASE", block.far().0.to_string());
+            if has_v6 {
+                set("AQMLAB_FAR6", block.far().1.to_string());
+            }
         }
         set("AQMLAB_NEAR", block.near().0.to_string());
-        set("AQMLAB_NEAR6", block.near().1.to_string());
+        if has_v6 {
+            set("AQMLAB_NEAR6", block.near().1.to_string());
+        }
         all
     }
 
