@@ -356,15 +356,29 @@ def test_pictures_and_a_table_can_be_taken(opened: Browser) -> None:
     assert len([line for line in lines if len(line.get("d", "")) > 500]) >= 6, "curves of 3 s"
     rows = list(csv.DictReader(io.StringIO(table)))
     seen = opened.run("lab.sides.map((side) => [side.bins.length, side.groups.length])")
-    assert len(rows) == sum(bins * groups for bins, groups in seen) >= 2 * 150 * 3
+    assert len(rows) == sum(bins * (1 + groups) for bins, groups in seen) >= 2 * 150 * 3
+    of_side, of_group = ("drops", "marks", "backlog_packets"), ("group_drops",)
+    for row in rows:
+        own, others = (of_group, of_side) if row["group"] else (of_side, of_group)
+        assert all(row[name] for name in own) and not any(row[name] for name in others)
     waits = {
         side: [float(row["sojourn_max_s"] or 0) for row in rows if row["side"] == side]
         for side in "AB"
     }
     assert max(waits["A"]) > max(waits["B"]) > 0.005
-    assert sum(int(row["drops"]) for row in rows if row["side"] == "B") > 0
+    assert sum(int(row["drops"]) for row in rows if row["side"] == "B" and not row["group"]) > 0
     assert colours > 50, "a picture of one colour shows nothing"
     assert opened.problems == []
+
+
+def test_it_says_of_what_a_probability_is(opened: Browser) -> None:
+    """COBALT drops by CoDel's law, too: the chart has the probability of BLUE."""
+    opened.choose("#discipline-0", "cobalt")
+    play(opened, 1)
+    opened.run("lab.sides[0].bins.at(-1).state.blue_probability = 0.1")
+    svg, *_ = opened.run(SAVED)
+    texts = [node.text for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")]
+    assert any("COBALT, CAKE: of BLUE alone" in text for text in texts if text), texts
 
 
 @contextmanager

@@ -59,8 +59,10 @@ function chartPanels() {
     panels.push({ title: `Congestion window of ${lab.sides[0].groups[flow]}`, unit: "kB", factor: 1e-3, least: 1e4, lines: seen, value: (bin) => bin.windows[flow] ?? null });
   }
   if (seen.some((bins) => bins.some((bin) => probability(bin.state) > 0))) {
-    const coupled = seen.some((bins) => bins.some((bin) => "l4s_probability" in bin.state));
-    panels.push({ title: `Probability of a drop or mark${coupled ? " (DualPI2: classic)" : ""}`, unit: "%", factor: 100, least: 0.001, cap: 1, lines: seen, value: (bin) => probability(bin.state) ?? null });
+    const parts = { l4s_probability: "DualPI2: classic", blue_probability: "COBALT, CAKE: of BLUE alone" };
+    const shown = Object.keys(parts).filter((part) => seen.some((bins) => bins.some((bin) => part in bin.state)));
+    const which = shown.length ? ` (${shown.map((part) => parts[part]).join("; ")})` : "";
+    panels.push({ title: `Probability of a drop or mark${which}`, unit: "%", factor: 100, least: 0.001, cap: 1, lines: seen, value: (bin) => probability(bin.state) ?? null });
   }
   for (const panel of panels) {
     const values = panel.lines.flatMap((bins) => bins.map(panel.value)).filter((value) => value !== null && value !== undefined);

@@ -122,11 +122,10 @@ function csvText() {
     const name = byId(`name-${number}`).textContent;
     side.bins.forEach((bin) => {
       if (!bin) return;
-      side.groups.forEach((group, index) => {
-        const cells = ["AB"[number], quote(name), bin.t.toFixed(3), bin.sojourn ?? "", bin.state.backlog_packets, bin.drops, bin.marks,
-          quote(group), bin.lost[index] ?? 0, bin.delays[index]?.toFixed(6) ?? "", bin.goodput[index]?.toFixed(0) ?? "", bin.windows[index] ?? ""];
-        rows.push(cells.join(","));
-      });
+      const add = (...cells) => rows.push(["AB"[number], quote(name), bin.t.toFixed(3), ...cells].join(","));
+      add(bin.sojourn ?? "", bin.state.backlog_packets, bin.drops, bin.marks, ",,,,");
+      side.groups.forEach((group, index) => add(",,,", quote(group), bin.lost[index] ?? 0,
+        bin.delays[index]?.toFixed(6) ?? "", bin.goodput[index]?.toFixed(0) ?? "", bin.windows[index] ?? ""));
     });
   });
   return `${rows.join("\n")}\n`;
