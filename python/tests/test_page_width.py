@@ -20,7 +20,8 @@ SCENARIO = {
 }
 CLIPPED = """[...document.querySelectorAll('svg text')].filter((text) => {
   const [box, all] = [text, text.closest('svg')].map((each) => each.getBoundingClientRect());
-  return box.width && (box.left < all.left - 1 || box.right > all.right + 1);
+  return box.width && (box.left < all.left - 1 || box.right > all.right + 1
+    || box.top < all.top - 1 || box.bottom > all.bottom + 1);
 }).map((text) => text.textContent)"""
 FAINT = """(() => {
   const light = (text) => {
@@ -46,6 +47,15 @@ COVERED = """[...document.querySelectorAll('.role-axis-label')].flatMap((axis) =
 SMALLEST = """Math.min(...[...document.querySelector('.chart svg').querySelectorAll('text')].map(
   (text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a))"""
 """Height of the smallest words of the first picture, in pixels."""
+PATH = {"path": ["a", "b", "c"], "return_path": ["z", "y", "x"]}
+CROSS = {"path": ["b"], "return_path": ["y"]}
+HOPS = {
+    "duration": "2s",
+    "bottleneck": "b",
+    "links": dict.fromkeys("abcxyz", LINK),
+    "flows": {f"long{n}": PATH for n in range(9)} | {f"cross{n}": CROSS for n in range(9)},
+}
+"""A set-up with nine lines at each node, and three links in a row."""
 QUEUES = ["droptail", "codel", "fq_codel", "pie", "cake", "red", "dualpi2", "sfq", "fq_pie"]
 AXES = [
     {"key": "queue", "values": ["droptail", "codel"]},
@@ -69,6 +79,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     means = {queue: Estimate(4.0, 3.5, 4.2) for queue in QUEUES[:2]}
     rows = panels.estimates({"call": panels.Means("MOS", means)}, panels.colours(QUEUES[:2]))
     words = Markdown(f"| what | value |\n|---|---|\n| voice | {'packets of 200 bytes ' * 20}|\n")
+    hops = aqmlab.run(HOPS, record="series")
     each = Document("Rows, as of `try`", (Figure("rows", "Rows", "", "", rows), words))
     return {
         "rows": save(each, folder / "rows", figures=False),
@@ -76,11 +87,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "study": study.write_report(folder / "study", figures=False),
         "many": many.write_report(folder / "many", figures=False),
         "search": tuned.write_report(folder / "search", figures=False),
+        "hops": hops.write_report(folder / "hops", figures=False),
         "run": run.write_report(folder / "run", figures=False),
     }
 
 
-@pytest.mark.parametrize("which", ["study", "title", "many", "search", "run", "rows"])
+@pytest.mark.parametrize("which", ["study", "title", "many", "search", "run", "hops", "rows"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_the_page(
     page: Browser, pages: dict[str, Path], which: str, width: int
@@ -102,6 +114,9 @@ def test_the_words_of_a_set_up_are_legible_on_a_telephone(
     page.wait_for("document.querySelectorAll('.chart svg').length > 1")
     assert "(bulk, cubic) →" in page.run("document.querySelector('.chart').textContent")
     assert page.run(SMALLEST) > 10.5
+    page.open(pages["hops"].as_uri())
+    page.wait_for("document.querySelectorAll('.chart svg').length > 1")
+    assert page.run(SMALLEST) > 9.5, "what does not fit is scrolled"
 
 
 @pytest.mark.parametrize("which", ["study", "run"])

@@ -189,7 +189,6 @@ def diagram(scenario: Scenario) -> dict[str, Any]:
     short = {node: [part for line in lines for part in re.split(r" (?=\()", line)]
              for node, lines in said.items()}  # fmt: skip
     (domain, least), narrow = _across(layout, said), _across(layout, short)
-    tall, high = (max(map(len, each.values()), default=1) for each in (said, short))
     x = {"field": "x", "type": "quantitative", "axis": None,
          "scale": {"domain": domain, "nice": False, "zero": False}}  # fmt: skip
     y = {"field": "y", "type": "quantitative", "axis": None,
@@ -218,17 +217,19 @@ def diagram(scenario: Scenario) -> dict[str, Any]:
              "text": lines, "colour": HOST}
             for node, lines in said.items() if layout.side(node) == side
         ]  # fmt: skip
-        below = {"baseline": "top", "dy": 14} if side == 2 else {"baseline": "middle", "dy": 0}
+        # Vega puts the first of several lines there.
+        first = {"expr": f"{-WORDS['lineHeight'] / 2} * (length(datum.text) - 1)"}
+        below = {"baseline": "top", "dy": 14} if side == 2 else {"baseline": "middle", "dy": first}
         marks.append(_marks("text", values, words, **WORDS, align=align, dx=dx, **below))
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": WIDTH,
-        "height": int(max(ROW * rows + 60, 16 * tall + 60)),
+        "height": _height(layout, said, rows),
         "view": {"stroke": None},
         # On a narrow page, the words in parentheses have lines of their own.
         "usermeta": {"least": least,
                      "narrow": {"domain": narrow[0], "least": narrow[1],
-                                "height": int(max(ROW * rows + 60, 28 * high))}},
+                                "height": _height(layout, short, rows)}},
         "layer": marks,
     }  # fmt: skip
 
@@ -258,6 +259,18 @@ def _across(layout: DiagramLayout, said: Mapping[int, Sequence[str]]) -> tuple[A
     unit = f"{columns} / max(width - {before} - {after}, 0.3 * width)"
     domain = {"expr": f"[-{before} * {unit}, {columns} + {after} * {unit}]"}
     return domain, int(left + right + LINK * columns)
+
+
+def _height(layout: DiagramLayout, said: Mapping[int, Sequence[str]], rows: float) -> int:
+    """The height in pixels, with room for the words of every node."""
+    heights = [ROW * rows + 60]
+    for node, lines in said.items():
+        row, words = layout.places[node][1], WORDS["lineHeight"] * len(lines) + 8
+        below = words + 14 if layout.side(node) == 2 else words / 2
+        heights += [below * (rows + 0.5) / (rows - 0.25 - row)]
+        if layout.side(node) != 2:
+            heights += [below * (rows + 0.5) / (row + 0.75)]
+    return int(max(heights)) + 1
 
 
 def _marks(kind: str, values: list[dict[str, Any]], encoding: Any, **style: Any) -> dict[str, Any]:

@@ -62,7 +62,7 @@ function fitted(spec, room) {
   }
   const size = { type: "fit", contains: "padding" };
   if (spec.usermeta?.least > room && spec.usermeta.narrow) return fitted(narrowed(spec), room);
-  // A picture that needs more room than the page has is drawn in it, and made smaller by the style.
+  // A picture that needs more room than the page has is drawn in it, and made smaller: see `drawOne`.
   const width = Math.max(room, spec.usermeta?.least ?? 0);
   return { ...spec, width, height: spec.height ?? (room < 600 ? 400 : 430), autosize: size };
 }
@@ -125,6 +125,8 @@ async function drawOne(id) {
   const whole = legendsFit(fitted(specs[id], room), room);
   drawn.get(id)?.finalize();
   drawn.set(id, await vegaEmbed(place, whole, { ...PLAIN, config: config(), tooltip }));
+  // Words stay legible: what is still too wide is scrolled.
+  if (whole.usermeta?.least > room) place.querySelector("svg").style.minWidth = `${0.9 * whole.width}px`;
 }
 
 function draw() {
