@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import floor, isfinite, isnan, log10
 
 TYPE_CHECKING = False
@@ -108,6 +109,16 @@ def digits(value: float, low: float, high: float) -> int:
     return max(0, min(most, 1 - floor(log10(half)) if half > 0 else 3))
 
 
-def sender(transport: Mapping[str, Any], stack: str) -> str:
-    """A TCP sender: `cubic, stack linux-6.12`."""
-    return f"{transport['congestion_control']['algorithm']}, stack {stack}"
+def sender(scenario: Mapping[str, Any], of: Mapping[str, Any], group: str, stack: str) -> str:
+    """The TCP senders of a group: `cubic, reno from 2s, stack linux-6.12`. `of` is the group in the
+    scenario, whose changes name controls that flows had later."""
+    last = of["transport"]["congestion_control"]["algorithm"]
+    controls = [last]
+    key = re.compile(rf"flows\.{re.escape(group)}(\.\d+)?\.transport\.congestion_control")
+    for change in scenario.get("changes", ()):
+        if found := key.fullmatch(change["key"]):
+            name, one = change["value"]["algorithm"], found[1]
+            if one or name != last:
+                controls.append(f"{name} from {change['at']}{f' ({group}{one})' if one else ''}")
+            last = last if one else name
+    return f"{', '.join(controls)}, stack {stack}"

@@ -68,6 +68,12 @@ def test_settings_that_a_kernel_lacks_are_refused(aqmlab: Aqmlab, tmp_path: Path
     auto = (*no_prr, "--set", "transport.stack=auto")
     done = aqmlab("run", file, *auto)
     assert "TCP: cubic, stack rfc (a)" in done.stdout
+    change = '[[changes]]\nat = "500ms"\nvalue = "reno"\n'
+    change += 'key = "flows.a{}.transport.congestion_control"\n'
+    for one, later in (("", "reno from 500ms"), (".0", "reno from 500ms (a.0)")):
+        (tmp_path / "changed.toml").write_text(file.read_text() + change.format(one))
+        done = aqmlab("run", "changed.toml", *auto)
+        assert f"TCP: cubic, {later}, stack rfc (a)" in done.stdout
     refused = aqmlab("run", file, *auto, "--set", "transport.retransmission_timer=linux")
     words = ("transport.retransmission_timer", "prr = false", "auto, rfc6298 or ns-2", "linux-6.12")
     assert_refused(refused, *words)

@@ -207,7 +207,8 @@ def _senders(groups: Rows, scenario: Mapping[str, Any]) -> str:
     every = groups_of(scenario)
     for row in groups:
         if row.get("tcp_stack"):
-            text = sender(every[row["group"]]["transport"], row["tcp_stack"])
+            group = row["group"]
+            text = sender(scenario, every[group], group, row["tcp_stack"])
             of.setdefault(text, []).append(row["group"])
     return "; ".join(f"{text} ({', '.join(names)})" for text, names in of.items())
 

@@ -193,8 +193,8 @@ def flows(result: RunResult, shown: int = SHOWN_FLOWS) -> Table:
 
 
 def _sender(result: RunResult, row: Mapping[str, Any]) -> str | None:
-    stack = row.get("tcp_stack")
-    return stack and sender(groups_of(result.scenario)[row["group"]]["transport"], stack)
+    stack, group = row.get("tcp_stack"), row["group"]
+    return stack and sender(result.scenario, groups_of(result.scenario)[group], group, stack)
 
 
 def _flows(result: RunResult) -> Iterator[Block]:
