@@ -121,6 +121,7 @@ LINES: dict[str, list[str]] = {
     "study x.toml --threads=0": ["--threads: expected a whole number of at least 1"],
     "study x.toml --replications=0": ["--replications: expected a whole number of at least 1"],
     f"{SET} queue.target": ["--set", "`queue.target`", "such as"],
+    f"{SET} seed=-1": ["--set: seed: `-1`"],
     f"{SET} =2ms": ["--set", "`=2ms`", "such as"],
     f"{SET} queue..target=2ms": ["--set", "`queue..target=2ms`", "such as"],
     f"{SET} queue.=1": ["--set", "`queue.=1`", "such as"],

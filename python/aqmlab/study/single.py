@@ -181,7 +181,7 @@ def load(
     """The checked scenario in a file, a mapping, or another scenario, with overrides."""
     overrides = plain(overrides)
     # Errors about overrides of other options than `--set` do not name it.
-    own = {key: value for key, value in overrides.items() if key.startswith(("seed", "record."))}
+    own = {key: value for key, value in overrides.items() if key.startswith("record.")}
     given = {key: value for key, value in overrides.items() if key not in own}
     if isinstance(source, Scenario):
         if not overrides:
