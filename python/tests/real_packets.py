@@ -62,7 +62,7 @@ def without(lacks: str, words: list[str], folder: Path) -> subprocess.CompletedP
 
 
 def without_ipv6() -> Callable[[], None]:
-    """What makes a process and its children one of a system without IPv6: for `preexec_fn`."""
+    """Returns a function for `preexec_fn`, after which a process has no IPv6."""
     if platform.machine() != "x86_64":
         pytest.skip("the filter has numbers of x86-64")
     # seccomp(2): socket(AF_INET6, ...) returns EAFNOSUPPORT; everything else is allowed.

@@ -125,7 +125,7 @@ async function drawOne(id) {
   const whole = legendsFit(fitted(specs[id], room), room);
   drawn.get(id)?.finalize();
   drawn.set(id, await vegaEmbed(place, whole, { ...PLAIN, config: config(), tooltip }));
-  // Words stay legible: what is still too wide is scrolled.
+  // A picture that is still too wide is scrolled, so that its words stay legible.
   if (whole.usermeta?.least > room) place.querySelector("svg").style.minWidth = `${0.9 * whole.width}px`;
 }
 
