@@ -100,7 +100,7 @@ def flent(run: RunResult, name: str) -> bytes:
     if not flows:
         hint = "run it with --out, or record.level=series"
         raise input_error("flent's file needs flows that were sampled", key="file", hint=hint)
-    times = sorted(goodputs["time_s"].unique().to_list())
+    times = sorted(series["time_s"].unique().to_list())
     uploads = _uploads(run)
     ends = {f"{g}.{n}": end for g, n, end in run.flows.select(END).iter_rows() if end is not None}
     ways = {
