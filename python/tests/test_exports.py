@@ -130,6 +130,27 @@ def test_a_flow_of_a_flent_file_ends_when_it_does(aqmlab: Aqmlab, tmp_path: Path
     assert 0 <= there[-1] - short["finish_s"] <= 0.1
 
 
+def test_flows_of_datagrams_are_none_of_flents_tcp_flows(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    """Each direction of `rrul` has two flows and four probes of 3.4 kbit/s."""
+    (tmp_path / "s.toml").write_text("""
+        duration = "5s"
+        [flows.a]
+        path = "down"
+        return_path = "up"
+        workload = { kind = "rrul", lead = "1s", length = "2s", flows = 2 }
+        [links]
+        down = { rate = "10mbit", delay = "10ms" }
+        up = { rate = "10mbit", delay = "10ms" }
+    """)
+    aqmlab.ok("run", "s.toml", "--out", "out")
+    aqmlab.ok("export", "out", "x.flent.gz")
+    found = json.loads(gzip.decompress((tmp_path / "x.flent.gz").read_bytes()))["results"]
+    of_tcp = [each for each in found if each.startswith("TCP download::")]
+    assert len(of_tcp) == 2 and len([each for each in found if each.startswith("UDP upload")]) == 4
+    place = found["TCP download avg"].index(max(filter(None, found["TCP download avg"])))
+    assert found["TCP download sum"][place] == approx(2 * found["TCP download avg"][place])
+
+
 @pytest.mark.parametrize(
     ("delay", "change", "pings", "base"),
     [

@@ -90,7 +90,8 @@ def _plain_text(frame: pl.DataFrame) -> pl.DataFrame:
 
 def flent(run: RunResult, name: str) -> bytes:
     """A data file of flent's test `tcp_ndown`: what flows receive, and a ping. Flows whose
-    acknowledgements pass the bottleneck, and not their data, are uploads.
+    acknowledgements pass the bottleneck, and not their data, are uploads; those of datagrams are
+    apart.
 
     Raises `InputError` if nothing was sampled, or no flow with goodput was.
     """
@@ -103,17 +104,19 @@ def flent(run: RunResult, name: str) -> bytes:
     times = sorted(series["time_s"].unique().to_list())
     uploads = _uploads(run)
     ends = {f"{g}.{n}": end for g, n, end in run.flows.select(END).iter_rows() if end is not None}
-    ways = {
-        "TCP download": [each for each in flows if each not in uploads],
-        "TCP upload": [each for each in flows if each in uploads],
-    }
+    datagrams = run.flows.filter(pl.col("datagrams_received").is_not_null())
+    udp = {f"{group}.{index}" for group, index in datagrams.select("group", "index").iter_rows()}
+    ways: dict[str, list[str]] = {"TCP download": []}
+    for flow in flows:
+        way = f"{'UDP' if flow in udp else 'TCP'} {'upload' if flow in uploads else 'download'}"
+        ways.setdefault(way, []).append(flow)
     results: dict[str, dict[float, float]] = {}
     totals: dict[str, list[float | None]] = {}
     for way, own in ways.items():
         courses = [_until(ends.get(flow), _course(goodputs, flow, 1e-6)) for flow in own]
         results |= {f"{way}::{n}": course for n, course in enumerate(courses, 1)}
         there = [[course[time] for course in courses if time in course] for time in times]
-        if own:
+        if own and way.startswith("TCP"):
             totals[f"{way} sum"] = [sum(each) if each else None for each in there]
             totals[f"{way} avg"] = [fmean(each) if each else None for each in there]
     results["Ping (ms) ICMP"] = _ping(run, series, times)
