@@ -154,8 +154,8 @@ def test_flows_of_datagrams_are_none_of_flents_tcp_flows(aqmlab: Aqmlab, tmp_pat
 @pytest.mark.parametrize(
     ("delay", "change", "pings", "base"),
     [
-        ('{ steps = [["0s", "20ms"], ["1s", "60ms"]], repeat = true }', "0s", [30, 70, 30], 50),
-        ('"0s"', "40ms", [10, 10, 50], 30),
+        ('{ steps = [["0s", "20ms"], ["1s", "60ms"]], repeat = true }', "0s", [32, 72, 32], 52),
+        ('"0s"', "40ms", [12, 12, 52], 32),
         ('{ csv = "delays.csv", unit = "1ms" }', "", [None] * 3, None),
     ],
 )
@@ -172,7 +172,7 @@ def test_a_ping_has_the_delay_of_its_time(
     (tmp_path / "s.toml").write_text(f"""
         duration = "4s"
         transport.receive_window = "9kb"
-        flows.a = {{ path = ["down"], return_path = ["up"], start = "300ms" }}
+        flows.a = {{ path = ["down"], return_path = ["up"], start = "300ms", access_delay = "1ms" }}
         links.down = {{ rate = "1gbit", delay = "10ms" }}
         links.up = {{ rate = "1gbit", delay = {delay} }}
         links.spare = {{ rate = "1gbit", delay = "1ms" }}

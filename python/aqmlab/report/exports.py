@@ -8,8 +8,8 @@ irtt's JSON (`round_trips[].delay.rtt` in nanoseconds).
 
 # Differences
 1. flent's ping is what a packet of no size would see: the delays of both directions without
-   queues and jitter, and the mean sojourn time of their links in each sampling interval. Without
-   the file that a delay comes from there is none.
+   queues and jitter, and the mean sojourn time of their links in each sampling interval. Access
+   delays that are drawn for each flow are left out. If a file has a link's delays, there is none.
 2. A log has one opportunity for each packet that leaves, of its size: the simulator keeps no list
    of those that were not used.
 """
@@ -172,7 +172,8 @@ def _ping(run: RunResult, series: pl.DataFrame, times: list[float]) -> dict[floa
     return {
         time: 1e3
         * (
-            sum(next(delay for at, delay in reversed(each) if at <= time) for each in delays)
+            _access(run.scenario)
+            + sum(next(delay for at, delay in reversed(each) if at <= time) for each in delays)
             + sum(each.get(time, 0.0) for each in waits)
         )
         for time in times
@@ -183,6 +184,13 @@ def _round_trip(scenario: Mapping[str, Any]) -> list[str]:
     """The links of the first group of flows, in both directions."""
     group = next(iter(scenario["flows"].values()))
     return [*group["path"], *group["return_path"]]
+
+
+def _access(scenario: Mapping[str, Any]) -> float:
+    """What the access delay of the first group of flows adds to its round-trip time, in seconds: 0
+    if it is drawn for each flow."""
+    text = next(iter(scenario["flows"].values())).get("access_delay", "0s")
+    return 0.0 if "(" in text else 2 * canonical(text)
 
 
 def _delays(scenario: Mapping[str, Any], link: str) -> list[tuple[float, float]]:
@@ -206,7 +214,7 @@ def _delays(scenario: Mapping[str, Any], link: str) -> list[tuple[float, float]]
 def base_rtt(scenario: Mapping[str, Any]) -> float | None:
     """The round-trip time of the first group of flows without queues and jitter, in seconds: the
     mean over the run, or `None` if a file has the delays."""
-    end, total = canonical(scenario["duration"]), 0.0
+    end, total = canonical(scenario["duration"]), _access(scenario)
     for link in _round_trip(scenario):
         if not (delays := [each for each in _delays(scenario, link) if each[0] < end]):
             return None
