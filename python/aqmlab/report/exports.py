@@ -38,7 +38,7 @@ from aqmlab.storage import content as bytes_of
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """Start of a simulation, for formats that need a date."""
-END = ("group", "index", "finish_s")
+LIFE = ("group", "index", "start_s", "finish_s")
 HEADER = 4
 """Bytes that mahimahi adds to those of the IP packet."""
 WRITERS = {".csv": "write_csv", ".arrow": "write_ipc", ".parquet": "write_parquet"}
@@ -103,7 +103,7 @@ def flent(run: RunResult, name: str) -> bytes:
         raise input_error("flent's file needs flows that were sampled", key="file", hint=hint)
     times = sorted(series["time_s"].unique().to_list())
     uploads = _uploads(run)
-    ends = {f"{g}.{n}": end for g, n, end in run.flows.select(END).iter_rows() if end is not None}
+    lives = {f"{group}.{n}": life for group, n, *life in run.flows.select(LIFE).iter_rows()}
     datagrams = run.flows.filter(pl.col("datagrams_received").is_not_null())
     udp = {f"{group}.{index}" for group, index in datagrams.select("group", "index").iter_rows()}
     ways: dict[str, list[str]] = {"TCP download": []}
@@ -113,7 +113,7 @@ def flent(run: RunResult, name: str) -> bytes:
     results: dict[str, dict[float, float]] = {}
     totals: dict[str, list[float | None]] = {}
     for way, own in ways.items():
-        courses = [_until(ends.get(flow), _course(goodputs, flow, 1e-6)) for flow in own]
+        courses = [_during(lives[flow], _course(goodputs, flow, 1e-6)) for flow in own]
         results |= {f"{way}::{n}": course for n, course in enumerate(courses, 1)}
         there = [[course[time] for course in courses if time in course] for time in times]
         if own and way.startswith("TCP"):
@@ -145,13 +145,14 @@ def _uploads(run: RunResult) -> set[str]:
     return found
 
 
-def _until(end: float | None, course: dict[float, float]) -> dict[float, float]:
-    """The values of the sampling intervals that begin before a flow has ended."""
+def _during(life: list[float | None], course: dict[float, float]) -> dict[float, float]:
+    """The values of the sampling intervals in which a flow lived, from its start to its end."""
+    start, end = life
     begins = [0.0, *course]
     return {
         time: value
         for begin, (time, value) in zip(begins, course.items(), strict=False)
-        if end is None or begin < end
+        if (start is None or start < time) and (end is None or begin < end)
     }
 
 
