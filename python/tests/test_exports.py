@@ -188,6 +188,14 @@ def test_a_ping_has_the_delay_of_its_time(
     assert ours.rtt_p50_s == (base and approx(base / 1e3, abs=1e-4))
 
 
+def test_what_flents_file_lacks_is_named(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(SCENARIO_TEXT)
+    for key, hint in (("level=summary", "record.level=series"), ("flows=false", "flows=true")):
+        out = key.partition("=")[0]
+        aqmlab.ok("run", "s.toml", "--set", f"record.{key}", "--out", out)
+        assert_refused(aqmlab("export", out, "x.flent.gz"), "flows that were sampled", hint)
+
+
 def test_flent_opens_and_plots_it(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:
     places = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     program = shutil.which("flent", path=places)

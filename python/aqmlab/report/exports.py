@@ -100,6 +100,8 @@ def flent(run: RunResult, name: str) -> bytes:
     flows = goodputs["subject"].unique(maintain_order=True).to_list()
     if not flows:
         hint = "run it with --out, or record.level=series"
+        if series.height:
+            hint = "set record.flows=true; flows of real programs have no goodput"
         raise input_error("flent's file needs flows that were sampled", key="file", hint=hint)
     times = sorted(series["time_s"].unique().to_list())
     uploads = _uploads(run)
