@@ -61,17 +61,19 @@ impl Reassembly {
         }
     }
 
-    /// Keeps data that arrived out of order, joined with their neighbours;
-    /// whether they were all there before.
-    pub fn store(&mut self, mut start: u64, mut end: u64) -> bool {
+    /// Keeps data that arrived out of order, joined with their neighbours; returns what of them the
+    /// first block held before that they overlap (`tcp_data_queue_ofo`: one D-SACK is contiguous).
+    pub fn store(&mut self, mut start: u64, mut end: u64) -> Option<(u64, u64)> {
         let first = self.sorted.partition_point(|place| self.at(*place).end < start);
         let last = self.sorted.partition_point(|place| self.at(*place).start <= end);
-        let mut is_known = false;
+        let mut known = None;
         let (from, (mut heads, mut shared)) = (start, (1, 1));
         for index in first..last {
             let place = self.sorted[index];
             let block = *self.at(place);
-            is_known |= block.start <= start && end <= block.end;
+            let is_known = block.start <= start && end <= block.end;
+            let (first, last) = (block.start.max(start), block.end.min(end));
+            known = known.or((first < last).then_some((first, last)));
             start = start.min(block.start);
             end = end.max(block.end);
             self.bytes -= block.end - block.start;
@@ -109,7 +111,13 @@ impl Reassembly {
             self.kept[self.newest as usize].newer = place;
         }
         self.newest = place;
-        is_known
+        known
+    }
+
+    /// What data in order up to `end` bring that the first block holds (`tcp_ofo_queue`).
+    pub fn known_before(&self, end: u64) -> Option<(u64, u64)> {
+        let block = self.at(*self.sorted.front()?);
+        (block.start < end).then_some((block.start, block.end.min(end)))
     }
 
     /// All before `next` has arrived: up to where that is so with the blocks that are joined.
@@ -170,6 +178,13 @@ mod tests {
         blocks.into_iter().map(|(_, block)| block).collect()
     }
 
+    /// The first of the bytes from `start` on that had arrived, up to one that had not.
+    fn first_run(bytes: &[u64], start: u64) -> Option<(u64, u64)> {
+        let first = bytes.iter().position(|before| *before > 0)?;
+        let run = bytes[first..].iter().take_while(|before| **before > 0).count();
+        Some((start + first as u64, start + (first + run) as u64))
+    }
+
     proptest! {
         /// RFC 2018, section 4: the block with the latest segment first, then those before it.
         #[test]
@@ -186,10 +201,13 @@ mod tests {
                 let bytes = &mut arrived[start as usize..end as usize];
                 if start > next {
                     let known = reassembly.store(start, end);
-                    prop_assert_eq!(known, bytes.iter().all(|before| *before > 0));
+                    prop_assert_eq!(known, first_run(bytes, start));
                     bytes.fill(stamp);
                 } else {
                     // In order: no block has grown by it.
+                    let after = next.saturating_sub(start).min(len) as usize;
+                    let known = reassembly.known_before(end);
+                    prop_assert_eq!(known, first_run(&bytes[after..], start + after as u64));
                     bytes.iter_mut().for_each(|byte| *byte = stamp);
                     next = reassembly.advance(end);
                     let gap = arrived.iter().position(|byte| *byte == 0);

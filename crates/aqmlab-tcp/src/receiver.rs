@@ -64,6 +64,8 @@ pub struct Receiver {
     /// ECE is set: until CWR comes, or, as DCTCP.CE, until a segment comes
     /// without CE.
     ece: bool,
+    /// True if data have arrived with ECT.
+    has_ect: bool,
     /// Acknowledgement to be sent first.
     earlier: Option<Ack>,
     ce: CeCount,
@@ -83,7 +85,7 @@ pub struct Receiver {
 impl Receiver {
     /// A receiver that waits for a SYN.
     pub fn new(params: &TcpParams) -> Self {
-        Receiver::with_packets(params, PacketMemory::default())
+        Receiver::with_packets(params, PacketMemory::of(params.stack))
     }
     /// A receiver that waits for a SYN, with Linux's rules behind an interface whose packets take
     /// this memory.
@@ -114,6 +116,7 @@ impl Receiver {
             syn_ack_due: false,
             ecn: params.ecn,
             ece: false,
+            has_ect: false,
             earlier: None,
             ce: CeCount::default(),
             new_marks: 0,
@@ -172,20 +175,19 @@ impl Receiver {
             }
             return;
         }
-        let has_paws = self.linux.is_some() && self.timestamps;
-        if has_paws && is_outdated(self.recent, segment.sent_at) {
+        // Linux, tcp_validate_incoming: PAWS, and what ends before the last acknowledgement.
+        let is_old = || self.timestamps && is_outdated(self.recent, segment.sent_at);
+        if self.linux.is_some() && (segment.end() < self.last_ack || is_old()) {
             self.refuse(segment);
             return;
         }
-        if self.ecn != EcnMode::Off {
-            self.take_mark(now, segment);
-        }
+        let hurries = self.ecn != EcnMode::Off && self.take_mark(now, segment);
         // RFC 7323, section 5.3: not what lies before the window (R2; Linux: tcp_sequence).
         if segment.seq <= self.last_ack && segment.end() >= self.last_ack {
             self.recent = self.recent.max(segment.sent_at);
         }
         if self.linux.is_some() {
-            self.on_segment_linux(now, segment);
+            self.on_segment_linux(now, segment, hurries);
             return;
         }
         let (had_gap, is_new) = (!self.beyond.is_empty(), segment.end() > self.next);
@@ -217,8 +219,7 @@ impl Receiver {
         }
     }
 
-    /// Drops a segment that PAWS rejects; an acknowledgement reports what had arrived before (Linux,
-    /// `tcp_send_dupack`).
+    /// Drops a segment; an acknowledgement reports what had arrived before (Linux, `tcp_send_dupack`).
     #[cold]
     fn refuse(&mut self, segment: &DataSegment) {
         self.duplicates += u64::from(segment.end() <= self.next);
@@ -236,7 +237,7 @@ impl Receiver {
     }
 
     /// The same, with Linux's rules of when to acknowledge.
-    fn on_segment_linux(&mut self, now: Time, segment: &DataSegment) {
+    fn on_segment_linux(&mut self, now: Time, segment: &DataSegment, hurries: bool) {
         self.duplicate = self.arrived_part(segment);
         let due = if segment.end() <= self.next {
             self.duplicates += 1;
@@ -245,9 +246,9 @@ impl Receiver {
             }
             Some(Due::Now)
         } else if segment.seq <= self.next {
-            self.take_in_order(now, segment)
+            self.take_in_order(now, segment, hurries)
         } else {
-            self.take_beyond(now, segment)
+            self.take_beyond(now, segment, hurries)
         };
         match due {
             Some(Due::Now) => self.due = true,
@@ -261,7 +262,7 @@ impl Receiver {
     }
 
     /// The first missing byte comes, and perhaps more (Linux, `tcp_data_queue`).
-    fn take_in_order(&mut self, now: Time, segment: &DataSegment) -> Option<Due> {
+    fn take_in_order(&mut self, now: Time, segment: &DataSegment, hurries: bool) -> Option<Due> {
         let (had_gap, before, heads) = (!self.beyond.is_empty(), self.next, self.beyond.heads());
         self.read_first = segment.end();
         self.advance(segment.end());
@@ -279,6 +280,7 @@ impl Receiver {
             had_gap,
             has_gap: !self.beyond.is_empty(),
             grew,
+            hurries,
             due: self.due,
         };
         let open = Room { is_open: true, is_tight: false };
@@ -291,7 +293,7 @@ impl Receiver {
     /// Data that extend neither of the two latest blocks could push one out of the compressed
     /// acknowledgement: that leaves first, as it is, and these have none of their own
     /// (`tcp_sack_new_ofo_skb`; `tcp_send_ack` ends a scheduled one).
-    fn take_beyond(&mut self, now: Time, segment: &DataSegment) -> Option<Due> {
+    fn take_beyond(&mut self, now: Time, segment: &DataSegment, hurries: bool) -> Option<Due> {
         let data = (segment.seq, segment.end());
         let linux = self.linux.as_mut()?;
         let leaves = linux.blocks.extend(data) && linux.is_compressing();
@@ -307,8 +309,18 @@ impl Receiver {
         // Without SACK a larger window would hide that acknowledgements are duplicates.
         let sizing = self.sizing.as_mut().filter(|_| self.sack);
         let grew = sizing.is_some_and(|sizing| sizing.on_data(now, segment, self.next, held));
-        let linux = self.linux.as_mut().filter(|_| !leaves)?;
-        Some(linux.on_gap(now, self.next, grew, self.due))
+        let arrival = Arrival {
+            len: u64::from(segment.len),
+            push: segment.push,
+            next: self.next,
+            unacknowledged: self.unacknowledged,
+            had_gap: true,
+            has_gap: true,
+            grew,
+            hurries,
+            due: self.due,
+        };
+        self.linux.as_mut().and_then(|linux| linux.on_gap(now, arrival, leaves))
     }
 
     /// Changes the mode of ECN.
@@ -317,19 +329,19 @@ impl Receiver {
         self.ece &= params.ecn != EcnMode::Off;
     }
 
-    fn take_mark(&mut self, now: Time, segment: &DataSegment) {
+    /// Returns whether the following segments are to be acknowledged at once.
+    fn take_mark(&mut self, now: Time, segment: &DataSegment) -> bool {
         let marked = segment.ecn == Ecn::Ce;
         // RFC 3168, section 6.1.5: not of what lies outside of the window.
         let counts = segment.end() > self.next;
+        let mut is_first = false;
         match self.ecn {
             EcnMode::Off => {}
             // RFC 3168, section 6.1.3.
             EcnMode::Classic => {
                 self.ece &= !segment.cwr;
-                if let Some(linux) = self.linux.as_mut().filter(|_| marked && !self.ece) {
-                    linux.on_mark();
-                }
                 self.due |= segment.cwr && self.linux.is_some();
+                is_first = marked && !self.ece && counts;
                 self.ece |= marked && counts;
             }
             EcnMode::Dctcp => {
@@ -351,6 +363,10 @@ impl Receiver {
                 self.was_marked = marked;
             }
         }
+        let lacks_ect = segment.ecn == Ecn::NotEct;
+        let is_again = counts && lacks_ect && self.has_ect && self.ecn != EcnMode::Accurate;
+        self.has_ect |= counts && !lacks_ect;
+        is_first || is_again
     }
 
     /// RFC 8257, section 3.2: at a change an acknowledgement is sent at once, and
@@ -370,7 +386,11 @@ impl Receiver {
     /// All bytes before `end` are here; so may be blocks beyond.
     #[inline]
     fn advance(&mut self, end: u64) {
-        self.next = if self.beyond.is_empty() { end } else { self.beyond.advance(end) };
+        self.next = end;
+        if !self.beyond.is_empty() {
+            self.duplicate = self.duplicate.or_else(|| self.beyond.known_before(end));
+            self.next = self.beyond.advance(end);
+        }
         if let Some(linux) = &mut self.linux {
             linux.blocks.remove(self.next);
         }
@@ -383,9 +403,9 @@ impl Receiver {
         if let Some(linux) = &mut self.linux {
             linux.blocks.add((start, end));
         }
-        if self.beyond.store(start, end) {
-            self.duplicates += 1;
-            self.duplicate = Some((start, end));
+        if let Some(known) = self.beyond.store(start, end) {
+            self.duplicates += u64::from(known == (start, end));
+            self.duplicate = Some(known);
         }
     }
 

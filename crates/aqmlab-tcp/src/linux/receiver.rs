@@ -5,14 +5,19 @@
 use aqmlab_core::{Span, Time};
 
 use super::clock::{Clock, runs_out};
-use crate::params::TcpParams;
+use crate::params::{Stack, TcpParams};
 use crate::rcvbuf_autotune::Room;
 
-/// The longest delay, and the longest of all for a sender that does not push, in jiffies.
+/// The longest delay in jiffies.
 const LONGEST: u64 = 200;
-const LONGEST_UNPUSHED: u64 = 500;
-/// Acknowledgements of a congestion mark that follow each other at once.
+/// Acknowledgements of a congestion mark, or of a retransmission, that follow each other at once.
 const AFTER_MARK: u64 = 2;
+/// The default segment and the smallest (TCP_MSS_DEFAULT, TCP_MIN_MSS).
+const DEFAULT_SEGMENT: u64 = 536;
+const LEAST_SEGMENT: u64 = 88;
+/// TCP's header, and the option of timestamps.
+const HEADER: u64 = 20;
+const TIMESTAMPS: u64 = 12;
 /// Out of order, so many acknowledgements leave at once before they are compressed; so many are
 /// compressed into one, for at most this long or a twentieth of a round trip, and the slack of the
 /// timer (`tcp_comp_sack_slack_ns`).
@@ -30,7 +35,7 @@ pub(crate) enum Due {
     At(Time),
 }
 
-/// A segment that brought something new in order.
+/// A segment that brought something new.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub len: u64,
@@ -43,6 +48,9 @@ pub(crate) struct Arrival {
     pub has_gap: bool,
     /// The window has grown.
     pub grew: bool,
+    /// It has the first mark since the sender has answered the last one, or is probably a
+    /// retransmission: one without ECT after some with it (`__tcp_ecn_check_ce`).
+    pub hurries: bool,
     /// An acknowledgement is due in any case (`ICSK_ACK_NOW`).
     pub due: bool,
 }
@@ -126,14 +134,18 @@ pub(crate) struct DelayedAck {
     clock: Clock,
     least: u64,
     most_quick: u64,
-    /// ATO, the delay; 0 before the first data.
+    /// ATO, the delay; 0 before the first data; and its bound beside the timeout.
     delay: u64,
+    most_delay: u64,
     quick: u64,
     /// Time of the last data.
     last: u64,
-    /// The largest segment so far, and the largest there may be.
+    /// A full segment, as far as is known (`rcv_mss`), and the largest there may be.
     segment: u64,
     mss: u64,
+    /// A shorter segment that may be full too (`last_seg_size`), and its header.
+    shorter: u64,
+    header: u64,
     sack: bool,
     pushed: bool,
     /// When the delayed acknowledgement leaves.
@@ -159,8 +171,15 @@ impl DelayedAck {
             clock: Clock::new(Span::ZERO, 0),
             least: (params.ack_delay.as_nanos() / 1_000_000).max(1),
             most_quick: params.quick_acks,
-            segment: 536,
+            // Since 6.12 (tcp_event_data_recv, tcp_delack_timer_handler).
+            most_delay: match params.stack.or_newest() {
+                Stack::Linux612 => LONGEST,
+                _ => u64::MAX,
+            },
+            // tcp_initialize_rcv_mss
+            segment: params.mss.get().clamp(LEAST_SEGMENT, DEFAULT_SEGMENT),
             mss: params.mss.get(),
+            header: HEADER + if params.timestamps { TIMESTAMPS } else { 0 },
             sack: params.sends_sack(),
             window: u64::MAX,
             ..DelayedAck::default()
@@ -181,21 +200,40 @@ impl DelayedAck {
         let rtt = self.rtt_jiffies();
         rtt + (2 * rtt).max(200)
     }
+    fn bounded(&self, delay: u64) -> u64 {
+        delay.min(self.rto()).min(self.most_delay)
+    }
     fn acknowledge_quickly(&mut self, most: u64) {
         // tcp_incr_quickack
         let half = self.window / (2 * self.segment);
         self.quick = self.quick.max(if half == 0 { 2 } else { half }.min(most));
     }
-    fn measure(&mut self, now: Time, len: u64) {
+    /// Whether a segment is a full one, and whether a write of the application ends in it
+    /// (`tcp_measure_rcv_mss`): of shorter ones two of the same length in a row are full, if they are
+    /// not short or have no PSH.
+    fn measure_segment(&mut self, len: u64, push: bool) {
+        let last = std::mem::take(&mut self.shorter);
+        if len >= self.segment {
+            self.segment = len.min(self.mss);
+            self.pushed |= push;
+            return;
+        }
+        let least = if push { DEFAULT_SEGMENT } else { LEAST_SEGMENT };
+        if len + self.header >= least + HEADER {
+            self.shorter = len;
+            if len == last {
+                self.segment = len;
+                return;
+            }
+        }
+        self.pushed = true;
+    }
+    fn measure(&mut self, now: Time, arrival: &Arrival) {
         let now_jiffies = self.jiffies(now);
         if self.rtt.is_none() {
             self.rtt = Some(now.saturating_since(self.syn_at));
         }
-        if len >= self.segment {
-            self.segment = len.min(self.mss);
-        } else {
-            self.pushed = true;
-        }
+        self.measure_segment(arrival.len, arrival.push);
         if self.delay == 0 {
             self.acknowledge_quickly(self.most_quick);
             self.delay = self.least;
@@ -204,7 +242,7 @@ impl DelayedAck {
             if gap <= self.least / 2 {
                 self.delay = (self.delay >> 1) + self.least / 2;
             } else if gap < self.delay {
-                self.delay = ((self.delay >> 1) + gap).min(self.rto());
+                self.delay = self.bounded((self.delay >> 1) + gap);
             } else if gap > self.rto() {
                 self.acknowledge_quickly(self.most_quick);
             }
@@ -214,7 +252,10 @@ impl DelayedAck {
 
     /// Data arrive in order (`__tcp_ack_snd_check`).
     pub fn on_data(&mut self, now: Time, arrival: Arrival, room: impl FnOnce() -> Room) -> Due {
-        self.measure(now, arrival.len);
+        self.measure(now, &arrival);
+        if arrival.hurries {
+            self.hurry();
+        }
         if arrival.grew {
             self.quick |= 1;
         }
@@ -240,22 +281,28 @@ impl DelayedAck {
             false => self.delayed(now),
         };
         // What ends a write is acknowledged once it is read.
-        let is_last = (arrival.push || arrival.len < self.segment) && !arrival.has_gap;
         match due {
-            Due::At(_) if is_second || is_last => Due::Read,
+            Due::At(_) if is_second || (self.pushed && !arrival.has_gap) => Due::Read,
             due => due,
         }
     }
-    /// Data arrive out of order; `next` is the first missing byte. With `due` an acknowledgement is
-    /// due in any case.
-    pub fn on_gap(&mut self, now: Time, next: u64, grew: bool, due: bool) -> Due {
-        if !self.sack || due {
-            return Due::Now;
+    /// Data arrive out of order (`tcp_data_queue_ofo`) and have an acknowledgement unless one `leaves`
+    /// that was compressed.
+    pub fn on_gap(&mut self, now: Time, arrival: Arrival, leaves: bool) -> Option<Due> {
+        if arrival.hurries {
+            self.hurry();
         }
-        if grew {
+        self.measure_segment(arrival.len, arrival.push);
+        if arrival.grew {
             self.quick |= 1;
         }
-        self.beside_gap(now, next)
+        if leaves {
+            return None;
+        }
+        if !self.sack || arrival.due {
+            return Some(Due::Now);
+        }
+        Some(self.beside_gap(now, arrival.next))
     }
     /// The first acknowledgements that data are missing leave at once.
     fn beside_gap(&mut self, now: Time, next: u64) -> Due {
@@ -301,8 +348,8 @@ impl DelayedAck {
         }
         self.unscheduled = self.timer.is_none() && self.compressed == 0;
     }
-    /// The first mark since the sender has answered the last one.
-    pub fn on_mark(&mut self) {
+    /// `tcp_enter_quickack_mode`
+    fn hurry(&mut self) {
         self.acknowledge_quickly(AFTER_MARK);
         self.delay = self.least;
     }
@@ -311,9 +358,7 @@ impl DelayedAck {
         let now = self.jiffies(now);
         let mut delay = self.delay;
         if delay > self.least {
-            let most = if self.pushed { LONGEST } else { LONGEST_UNPUSHED };
-            let rtt = self.rtt_jiffies().max(self.least);
-            delay = delay.min(most).min(rtt);
+            delay = delay.min(self.rtt_jiffies().max(self.least));
         }
         let delay = delay.min(LONGEST);
         let mut expires = now + delay;
@@ -331,7 +376,7 @@ impl DelayedAck {
     /// The time of a delayed acknowledgement has come.
     pub fn on_timeout(&mut self) {
         if self.compressed == 0 {
-            self.delay = (self.delay << 1).min(self.rto());
+            self.delay = self.bounded(self.delay << 1);
         }
     }
     /// An acknowledgement leaves.
@@ -362,6 +407,7 @@ mod tests {
         had_gap: false,
         has_gap: false,
         grew: false,
+        hurries: false,
         due: false,
     };
 
@@ -370,13 +416,18 @@ mod tests {
     }
     /// After sixteen segments from this time on, each acknowledged at once.
     fn after_quick_acks(millis: u64) -> DelayedAck {
-        let mut acks = acks();
+        past_quick_acks(acks(), SEGMENT, millis)
+    }
+    fn past_quick_acks(mut acks: DelayedAck, segment: Arrival, millis: u64) -> DelayedAck {
         acks.on_syn(at(0));
         for n in 0..16 {
-            assert_eq!(acks.on_data(at(millis + n), SEGMENT, room), Due::Now, "segment {n}");
+            assert_eq!(acks.on_data(at(millis + n), segment, room), Due::Now, "segment {n}");
             acks.on_sent();
         }
         acks
+    }
+    fn gap(acks: &mut DelayedAck, now: Time, next: u64) -> Due {
+        acks.on_gap(now, Arrival { next, ..SEGMENT }, false).unwrap()
     }
     fn room() -> Room {
         Room { is_open: true, is_tight: false }
@@ -434,6 +485,41 @@ mod tests {
         assert_eq!(acks.on_data(at(20), second, tight), Due::Read);
     }
 
+    /// tcp_initialize_rcv_mss
+    #[test]
+    fn every_second_small_segment_is_acknowledged() {
+        let params = TcpParams::of_profile(Profile::Linux6).unwrap();
+        let params = TcpParams { mss: aqmlab_core::Bytes::new(188), ..params };
+        let small = Arrival { len: 188, unacknowledged: 188, ..SEGMENT };
+        let mut acks = past_quick_acks(DelayedAck::new(&params), small, 40);
+        assert_eq!(acks.on_data(at(60), small, room), Due::At(at(101)));
+        let second = Arrival { unacknowledged: 376, ..small };
+        assert_eq!(acks.on_data(at(60), second, room), Due::Now);
+    }
+
+    /// tcp_measure_rcv_mss
+    #[test]
+    fn two_shorter_segments_of_one_length_are_full_ones() {
+        let mut acks = after_quick_acks(0);
+        let short = Arrival { len: 700, push: true, unacknowledged: 700, ..SEGMENT };
+        assert_eq!(acks.on_data(at(17), short, room), Due::Read);
+        acks.on_sent();
+        assert_eq!(acks.on_data(at(18), short, room), Due::At(at(59)));
+        let second = Arrival { unacknowledged: 1400, ..short };
+        assert_eq!(acks.on_data(at(19), second, room), Due::Now);
+    }
+
+    #[test]
+    fn the_delay_has_a_bound_since_linux_6_12() {
+        for (profile, most) in [(Profile::Linux612, 200), (Profile::Linux61, 320)] {
+            let mut acks = DelayedAck::new(&TcpParams::of_profile(profile).unwrap());
+            acks.rtt = Some(Span::from_millis(300));
+            acks.delay = 40;
+            (0..3).for_each(|_| acks.on_timeout());
+            assert_eq!(acks.delay, most);
+        }
+    }
+
     #[test]
     fn a_small_window_is_acknowledged_at_once_for_half_of_its_segments() {
         let mut acks = acks();
@@ -449,18 +535,18 @@ mod tests {
     fn the_fourth_out_of_order_waits_for_those_after_it() {
         let mut acks = after_quick_acks(40);
         for _ in 0..3 {
-            assert_eq!(acks.on_gap(at(60), 5000, false, false), Due::Now);
+            assert_eq!(gap(&mut acks, at(60), 5000), Due::Now);
             acks.on_sent();
         }
-        assert_eq!(acks.on_gap(at(60), 5000, false, false), Due::At(at(61) + SLACK));
-        assert_eq!(acks.on_gap(at(60), 6448, false, false), Due::Now, "another hole");
+        assert_eq!(gap(&mut acks, at(60), 5000), Due::At(at(61) + SLACK));
+        assert_eq!(gap(&mut acks, at(60), 6448), Due::Now, "another hole");
         // A timer still runs for an acknowledgement that has left: it sends what waits.
         assert_eq!(acks.on_data(at(70), SEGMENT, room), Due::At(at(111)));
         acks.on_sent();
         for _ in 0..3 {
-            acks.on_gap(at(110), 9000, false, false);
+            gap(&mut acks, at(110), 9000);
         }
-        assert_eq!(acks.on_gap(at(110), 9000, false, false), Due::At(at(111)));
-        assert_eq!(acks.on_gap(at(111), 9000, false, false), Due::At(at(112) + SLACK));
+        assert_eq!(gap(&mut acks, at(110), 9000), Due::At(at(111)));
+        assert_eq!(gap(&mut acks, at(111), 9000), Due::At(at(112) + SLACK));
     }
 }

@@ -188,3 +188,45 @@ fn linux_reports_the_part_that_had_arrived() {
     let sack = receiver.poll(at(90)).unwrap().sack;
     assert_eq!(sack.as_slice(), [((next - 1) * 1460, next * 1460)]);
 }
+
+/// tcp_validate_incoming: the acknowledgement of what ends before the last one is none of the
+/// sixteen; that of what ends there is (tcp_data_queue).
+#[test]
+fn linux_refuses_what_ends_before_the_last_acknowledgement() {
+    for (back, quick) in [(2, 16), (1, 15)] {
+        let (mut receiver, next) = linux(EcnMode::Off);
+        let mut arrive = |number| {
+            receiver.on_segment(at(41), &segment(number));
+            receiver.poll(at(41)).is_some()
+        };
+        assert!(arrive(next - back));
+        let at_once = (next..).take_while(|number| arrive(*number)).count();
+        assert_eq!(at_once, quick);
+    }
+}
+
+/// __tcp_ecn_check_ce: a segment without ECT after some with it is probably a retransmission.
+#[test]
+fn linux_acknowledges_a_segment_without_ect_at_once_and_the_next() {
+    let (mut receiver, next) = linux(EcnMode::Classic);
+    let codepoints = [Ecn::NotEct, Ecn::Ect0, Ecn::NotEct, Ecn::Ect0, Ecn::Ect0];
+    let at_once = (next..).zip(codepoints).map(|(number, ecn)| {
+        receiver.on_segment(at(41), &DataSegment { ecn, ..segment(number) });
+        receiver.poll(at(41)).is_some()
+    });
+    assert_eq!(at_once.collect::<Vec<_>>(), [false, true, true, true, false]);
+}
+
+/// RFC 2883, section 4.1.1; tcp_data_queue_ofo and tcp_ofo_queue.
+#[test]
+fn the_part_of_a_block_that_comes_again_is_reported() {
+    let (mut receiver, next) = linux(EcnMode::Off);
+    let start = (next + 1) * 1460;
+    let mut first = |seq, len| {
+        receiver.on_segment(at(41), &DataSegment { seq, len, ..DataSegment::default() });
+        receiver.poll(at(41)).unwrap().sack.as_slice().first().copied()
+    };
+    assert_eq!(first(start, 1460), Some((start, start + 1460)));
+    assert_eq!(first(start + 700, 1460), Some((start + 700, start + 1460)));
+    assert_eq!(first(next * 1460, 2000), Some((start, start + 540)));
+}
