@@ -76,7 +76,9 @@ def _settings(entry: Mapping[str, Any], given: Parameters) -> Settings:
     return settings
 
 
-def _delay(given: Parameters, settings: Settings) -> None:
+def _pie(given: Parameters, settings: Settings) -> None:
+    """The recordings' timer runs every `tupdate`, the kernel's and ours 1 ms (a jiffy) later."""
+    settings["tupdate"] = f"{given.number('tupdate_us') - 1000}us"
     settings["delay"] = "rate" if given.switch("dq_rate_estimator") else "timestamps"
 
 
@@ -128,8 +130,8 @@ def _dualpi2(given: Parameters, settings: Settings) -> None:
 
 
 MORE: dict[str, Callable[[Parameters, Settings], None]] = {
-    "pie": _delay,
-    "fq_pie": _delay,
+    "pie": _pie,
+    "fq_pie": _pie,
     "red": _red,
     "red_linux": _red_linux,
     "sfq": _sfq,

@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn more_than_2048_buckets_are_updated_in_several_runs() {
-        for (flows, times) in [(2048, [15, 30, 45]), (2049, [15, 16, 31]), (5000, [15, 16, 17])] {
+        for (flows, times) in [(2048, [16, 32, 48]), (2049, [16, 17, 33]), (5000, [16, 17, 18])] {
             let mut queue = queue(&FqPieParams { flows, ..FqPieParams::default() });
             for millis in times {
                 assert_eq!(queue.next_wakeup(), Some(at(millis)), "{flows}");

@@ -12,13 +12,15 @@
 //! 4. The delay is zero when the packet that leaves was the last, and the
 //!    probability then decays by 1/64 instead of 2 %.
 //! 5. A delay of more than 250 ms adds 2 % to the probability.
-//! 6. The period of updates is rounded up to whole jiffies (of 1 ms, `CONFIG_HZ=1000`).
+//! 6. Updates follow each other after `tupdate` in whole jiffies (of 1 ms, `CONFIG_HZ=1000`) and one
+//!    more, since the kernel's timers never expire early: 16 ms by default.
 //! 7. The packet that a TBF holds counts in the backlog (`qdisc_peek_dequeued`), though not in the
 //!    delay.
 //! 8. With `delay = rate`, 16 MiB of the backlog count as nothing: the estimate has 32 bits.
 //!
 //! From Linux:
-//! 9. The first update is one period after the start, there after 500 ms.
+//! 9. The first update is one period after the start, there 500 ms after the queue is made, which is
+//!    usually long before packets arrive.
 //! 10. With `delay = rate`, `dq_threshold` is a parameter; there it is fixed.
 
 use alloc::vec::Vec;
@@ -48,9 +50,15 @@ fn clock(time: Time) -> u64 {
 /// The time between two ticks of the kernel's timers.
 pub(crate) const JIFFY: Span = Span::from_millis(1);
 
-/// A time in whole jiffies, rounded up as by usecs_to_jiffies.
-fn jiffies(span: Span) -> Span {
-    JIFFY * span.as_nanos().div_ceil(JIFFY.as_nanos())
+/// The period of a timer that each run sets anew for this time in jiffies (usecs_to_jiffies): it
+/// expires in the next jiffy, or multiple of 8, 64, ... jiffies, after it (calc_wheel_index).
+fn period(span: Span) -> Span {
+    let jiffies = span.as_nanos().div_ceil(JIFFY.as_nanos());
+    let mut shift = 0;
+    while jiffies > 63 << shift {
+        shift += 3;
+    }
+    JIFFY * (((jiffies >> shift) + 1) << shift)
 }
 
 /// Constants of a run.
@@ -102,7 +110,7 @@ impl PieSettings {
     /// The settings of the qdiscs: timers count jiffies, and that of fq_pie (fq_pie_timer) updates
     /// 2048 buckets at once.
     pub fn of_linux(params: &PieParams, env: &LinkEnv) -> Self {
-        let update_period = jiffies(params.tupdate);
+        let update_period = period(params.tupdate);
         PieSettings { update_period, buckets_at_once: 2048, ..Self::new(params, env) }
     }
 
@@ -509,8 +517,9 @@ mod tests {
     }
 
     #[test]
-    fn updates_come_in_whole_jiffies() {
-        for (micros, millis) in [(1, 1), (1000, 1), (1001, 2), (15_000, 15)] {
+    fn updates_come_a_jiffy_after_their_time() {
+        let times = [(1, 2), (1000, 2), (1001, 3), (15_000, 16), (63_000, 64), (64_000, 72)];
+        for (micros, millis) in times {
             let params = PieParams { tupdate: Span::from_micros(micros), ..PieParams::default() };
             let mut queue = queue_of(1, PieLinux::new(&params, &env()));
             queue.on_wakeup(at(millis));
