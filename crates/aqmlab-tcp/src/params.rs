@@ -233,10 +233,10 @@ params! {
         receive_buffer_max: Bytes = Bytes::new(6_291_456), in Bytes::new(2304) => Bytes::new(1 << 40),
             source "Linux: tcp_rmem, the third number; 33554432b in 6.18";
         /// With a Linux `stack`: send buffer for unacknowledged data, including the memory
-        /// overhead of each segment; `none`: unlimited.
-        send_buffer: Option<Bytes> = None, [left out],
-            in Some(Bytes::new(4608)) => Some(Bytes::new(1 << 40)),
-            source "Linux: tcp_wmem, the third number (4194304b); net/core/stream.c";
+        /// overhead of each segment; `auto`: grows with the window to 4194304b; `none`: unlimited.
+        send_buffer: Auto<Option<Bytes>> = Auto::Set(None), [left out],
+            in Auto::Set(Some(Bytes::new(4608))) => Auto::Set(Some(Bytes::new(1 << 40))),
+            source "Linux: tcp_wmem; tcp_sndbuf_expand; net/core/stream.c";
         /// Paces congestion controls without pacing of their own by window and round-trip time.
         pacing: bool = false, source "Linux: net/ipv4/tcp_input.c, tcp_update_pacing_rate";
         /// Percent of a window per round-trip time in slow start.

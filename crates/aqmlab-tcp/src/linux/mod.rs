@@ -168,6 +168,7 @@ impl LinuxSender {
             known: [(0, 0); 4],
             losses: Losses::default(),
         };
+        sender.expand_buffer();
         sender.fill();
         sender
     }

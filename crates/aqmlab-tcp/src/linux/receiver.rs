@@ -211,7 +211,8 @@ impl DelayedAck {
     /// Whether a segment is a full one, and whether a write of the application ends in it
     /// (`tcp_measure_rcv_mss`): of shorter ones two of the same length in a row are full, if they are
     /// not short or have no PSH.
-    fn measure_segment(&mut self, len: u64, push: bool) {
+    fn measure_segment(&mut self, now: Time, &Arrival { len, push, .. }: &Arrival) {
+        self.rtt.get_or_insert(now.saturating_since(self.syn_at));
         let last = std::mem::take(&mut self.shorter);
         if len >= self.segment {
             self.segment = len.min(self.mss);
@@ -230,10 +231,7 @@ impl DelayedAck {
     }
     fn measure(&mut self, now: Time, arrival: &Arrival) {
         let now_jiffies = self.jiffies(now);
-        if self.rtt.is_none() {
-            self.rtt = Some(now.saturating_since(self.syn_at));
-        }
-        self.measure_segment(arrival.len, arrival.push);
+        self.measure_segment(now, arrival);
         if self.delay == 0 {
             self.acknowledge_quickly(self.most_quick);
             self.delay = self.least;
@@ -292,7 +290,7 @@ impl DelayedAck {
         if arrival.hurries {
             self.hurry();
         }
-        self.measure_segment(arrival.len, arrival.push);
+        self.measure_segment(now, &arrival);
         if arrival.grew {
             self.quick |= 1;
         }
