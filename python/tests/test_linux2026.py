@@ -164,7 +164,8 @@ def test_every_statement_fails_where_nothing_is_as_recorded(
 @pytest.fixture(scope="module")
 def through_cake() -> Reproduction:
     named = [f"queue={case}" for case in json.loads(FILE.read_text()) if case.startswith("cake-")]
-    return reproduce("linux2026", only=["cake", *named], replications=20)
+    # Two of three recorded runs of Reno at 10 Mbit/s begin at 0.18 to 0.21 s: of twenty draws none may.
+    return reproduce("linux2026", only=["cake", *named], replications=30)
 
 
 def test_every_recorded_case_of_cake_fits(through_cake: Reproduction) -> None:

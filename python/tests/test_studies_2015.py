@@ -84,7 +84,7 @@ def test_only_some_parts_are_run(steps: Reproduction, lte: Reproduction) -> None
     assert list(published.studies()) == ["study", "lte", "small-print"]
     linux = Published.load("linux2026")
     for only, parts in {
-        "experiment=1840 segments": ["experiments"],
+        "experiment=1790 segments": ["experiments"],
         "control=BBR": ["study"],
         "10mbit": ["study"],
         "cake": ["cake"],
