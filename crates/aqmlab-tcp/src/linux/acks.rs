@@ -113,6 +113,7 @@ impl LinuxSender {
         let state = &mut self.state;
         (state.una, state.nxt) = (1, 1);
         (state.window, state.max_window) = (ack.window, ack.window);
+        self.pushes.open(ack.window >> 1);
         state.window_of_syn = true;
         state.delivered = 1;
         state.delivered_at = state.micros;

@@ -19,6 +19,7 @@ mod external;
 mod memory;
 mod offload;
 mod output;
+mod pushes;
 mod rack;
 mod rate;
 pub(crate) mod receiver;
@@ -38,6 +39,7 @@ use clock::Clock;
 use control::LinuxControl;
 use memory::Memory;
 use offload::Buffers;
+use pushes::Pushes;
 use segment_queue::Queue;
 use state::{CaState, Pending, State};
 
@@ -95,6 +97,7 @@ pub(crate) struct LinuxSender {
     sysctl: Sysctl,
     /// Buffer for what the application writes.
     memory: Option<Memory>,
+    pushes: Pushes,
     /// When an acknowledgement that PAWS refuses was answered, in jiffies.
     refused_at: Option<u64>,
     /// Segments that are to leave now.
@@ -152,6 +155,7 @@ impl LinuxSender {
             control,
             sysctl: Sysctl::new(params),
             memory: Memory::new(params),
+            pushes: Pushes::default(),
             refused_at: None,
             outbox: VecDeque::new(),
             has_written: false,

@@ -157,7 +157,12 @@ impl LinuxSender {
         }
         let capable = self.state.ecn && (!again || self.control.needs_ecn());
         let ecn = if capable { self.sysctl.codepoint.into() } else { Ecn::NotEct };
-        let segment = self.conn.segment(seq, len, self.clock.time(at), again);
+        let mut segment = self.conn.segment(seq, len, self.clock.time(at), again);
+        if !again && !self.sysctl.offload {
+            let (data, is_full) = ((seq, segment.end()), len == self.state.mss);
+            let half = self.state.max_window >> 1;
+            segment.push |= self.pushes.at(data, is_full, self.conn.write, half);
+        }
         self.outbox.push_back(DataSegment { ecn, cwr, ..segment });
     }
 
