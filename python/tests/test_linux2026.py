@@ -164,7 +164,7 @@ def test_every_statement_fails_where_nothing_is_as_recorded(
 @pytest.fixture(scope="module")
 def through_cake() -> Reproduction:
     named = [f"queue={case}" for case in json.loads(FILE.read_text()) if case.startswith("cake-")]
-    # Two of three recorded runs of Reno at 10 Mbit/s begin at 0.18 to 0.21 s: of twenty draws none may.
+    # Two of three recorded runs of Reno at 10 Mbit/s begin at 0.18 to 0.21 s: few draws do.
     return reproduce("linux2026", only=["cake", *named], replications=30)
 
 

@@ -114,7 +114,7 @@ impl Reassembly {
         known
     }
 
-    /// What data in order up to `end` bring that the first block holds (`tcp_ofo_queue`).
+    /// Returns the part of data in order up to `end` that the first block holds (`tcp_ofo_queue`).
     pub fn known_before(&self, end: u64) -> Option<(u64, u64)> {
         let block = self.at(*self.sorted.front()?);
         (block.start < end).then_some((block.start, block.end.min(end)))

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-/// Where PSH is set in data that are sent.
+/// Places of PSH in data that are sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pushes {
     /// Data in the buffer: from where on they were written together, and half of the largest window

@@ -50,8 +50,8 @@ fn clock(time: Time) -> u64 {
 /// The time between two ticks of the kernel's timers.
 pub(crate) const JIFFY: Span = Span::from_millis(1);
 
-/// The period of a timer that each run sets anew for this time in jiffies (usecs_to_jiffies): it
-/// expires in the next jiffy, or multiple of 8, 64, ... jiffies, after it (calc_wheel_index).
+/// Returns the period of a timer that sets itself to this time in jiffies (usecs_to_jiffies): it
+/// expires at the next jiffy, or multiple of 8, 64, ... jiffies, after that (calc_wheel_index).
 fn period(span: Span) -> Span {
     let jiffies = span.as_nanos().div_ceil(JIFFY.as_nanos());
     let mut shift = 0;
