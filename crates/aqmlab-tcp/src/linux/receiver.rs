@@ -48,8 +48,8 @@ pub(crate) struct Arrival {
     pub has_gap: bool,
     /// The window has grown.
     pub grew: bool,
-    /// True for the first mark since the sender has answered the last one, and for what is probably
-    /// a retransmission: a segment without ECT after some with it (`__tcp_ecn_check_ce`).
+    /// True for the first mark since the sender has answered the last one, and for a probable
+    /// retransmission: a segment without ECT after some with it (`__tcp_ecn_check_ce`).
     pub hurries: bool,
     /// An acknowledgement is due in any case (`ICSK_ACK_NOW`).
     pub due: bool,
