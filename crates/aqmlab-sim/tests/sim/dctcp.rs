@@ -114,6 +114,22 @@ fn flows_share_a_short_queue() {
     assert!(jain(&goodputs) > 0.95, "{goodputs:?}");
 }
 
+/// All packets of Linux's DCTCP are ECN-capable (RFC 8257, sections 3.6 and 4.1): above the
+/// threshold SYNs and acknowledgements are marked, while those of the RFCs' sender are dropped.
+#[test]
+fn syns_and_acknowledgements_are_not_dropped() {
+    let dropped = |profile| {
+        let linux = [("transport.ecn", "dctcp"), ("transport.delayed_ack", "2")];
+        let upload = "{ path = 'up', return_path = 'down', start = '1s' }";
+        let later = "{ path = 'down', return_path = 'up', start = '2s', count = 20, size = '1kb' }";
+        let more =
+            [("flows.upload", upload), ("flows.later", later), ("transport.profile", profile)];
+        flows(2, &[&linux[..], &more].concat()).links[0].counts.dropped_total()
+    };
+    assert_eq!(dropped("linux-6.12"), 0);
+    assert!(dropped("rfc") > 100);
+}
+
 /// Without marks it is Reno; with too many, by CoDel's square root, it still
 /// keeps the link busy.
 #[test]

@@ -191,7 +191,7 @@ impl LinuxSender {
         self.conn.open(now);
         self.refresh(now);
         self.state.nxt = 1;
-        self.outbox.push_back(self.conn.syn(now));
+        self.transmit_syn(now);
         self.set_timer(Pending::Timeout, self.state.rto);
     }
     pub fn write(&mut self, bytes: u64) {

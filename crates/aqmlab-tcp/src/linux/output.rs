@@ -1,6 +1,6 @@
 //! Transmission (`tcp_output.c`).
 
-use aqmlab_core::Ecn;
+use aqmlab_core::{Ecn, Time};
 
 use super::LinuxSender;
 use super::acks::Retransmissions;
@@ -155,8 +155,7 @@ impl LinuxSender {
         if self.control.is_external() {
             self.report_sent(u64::from(len), again);
         }
-        let capable = self.state.ecn && (!again || self.control.needs_ecn());
-        let ecn = if capable { self.sysctl.codepoint.into() } else { Ecn::NotEct };
+        let ecn = self.ecn(!again);
         let mut segment = self.conn.segment(seq, len, self.clock.time(at), again);
         if !again && !self.sysctl.offload {
             let (data, is_full) = ((seq, segment.end()), len == self.state.mss);
@@ -164,6 +163,19 @@ impl LinuxSender {
             segment.push |= self.pushes.at(data, is_full, self.conn.write, half);
         }
         self.outbox.push_back(DataSegment { ecn, cwr, ..segment });
+    }
+
+    /// ECN field of new data, or of other packets.
+    #[inline]
+    fn ecn(&self, is_new: bool) -> Ecn {
+        let capable = self.state.ecn && (is_new || self.control.needs_ecn());
+        if capable { self.sysctl.codepoint.into() } else { Ecn::NotEct }
+    }
+
+    /// Sends the SYN.
+    pub(super) fn transmit_syn(&mut self, now: Time) {
+        let ecn = self.ecn(false);
+        self.outbox.push_back(DataSegment { ecn, ..self.conn.syn(now) });
     }
 
     /// Reports a segment to a control that is not the kernel's.

@@ -166,7 +166,7 @@ impl LinuxSender {
         if self.conn.state == ConnState::SynSent {
             self.conn.syn_repeats += 1;
             let now = self.clock.time(self.state.nanos);
-            self.outbox.push_back(self.conn.syn(now));
+            self.transmit_syn(now);
         } else {
             if self.state.packets_out == 0 {
                 return;

@@ -2,6 +2,7 @@
 
 use aqmlab_core::{Ecn, Span, Time};
 
+use aqmlab_tcp::params::{EcnMode, Stack};
 use aqmlab_tcp::{Receiver, Sender, TcpParams};
 
 use super::NONE;
@@ -32,6 +33,19 @@ pub(crate) struct Tcp {
     pub usual: u64,
     /// True if acknowledgements have the counter of accurate ECN.
     pub(super) counts_marks: bool,
+    /// ECN field of acknowledgements.
+    pub(super) ack_ecn: Ecn,
+}
+
+/// Returns the ECN field of acknowledgements. Linux's DCTCP sets that of all packets of its socket
+/// (`tcp_assign_congestion_control`, `tcp_ecn_send`; RFC 8257, sections 3.6 and 4.1).
+pub(super) fn ack_ecn(transport: &TcpParams) -> Ecn {
+    let is_dctcp = transport.ecn != EcnMode::Off && transport.congestion_control.name() == "dctcp";
+    if is_dctcp && transport.machine() != Stack::Rfc {
+        transport.ecn_codepoint.into()
+    } else {
+        Ecn::NotEct
+    }
 }
 
 /// Ends of a flow of datagrams.
@@ -181,6 +195,7 @@ impl Tcp {
     pub fn change(&mut self, now: Time, before: &TcpParams, after: &TcpParams, seed: u64) {
         self.sender.change(now, before, after, seed);
         self.receiver.change(after);
+        self.ack_ecn = ack_ecn(after);
     }
 
     /// Returns whether the receive window, not the congestion window, limits the sender: they

@@ -177,6 +177,7 @@ impl FlowSetup<'_> {
             mss,
             has_times: transport.timestamps || self.delays,
             counts_marks: transport.ecn == EcnMode::Accurate,
+            ack_ecn: ends::ack_ecn(transport),
         })
     }
 }
@@ -263,7 +264,7 @@ impl Flow {
             (Ends::Tcp(tcp), End::Sink) => {
                 let ack = tcp.receiver.poll(now)?;
                 let size = tcp.header + ack.sack.option_bytes();
-                (size, Ecn::NotEct, store.ack(ack, tcp.usual, tcp.counts_marks))
+                (size, tcp.ack_ecn, store.ack(ack, tcp.usual, tcp.counts_marks))
             }
             (ends, of) => ends.poll_others(of, now, store)?,
         };
