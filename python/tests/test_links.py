@@ -194,7 +194,14 @@ def test_options_take_what_netem_takes() -> None:
         "correlation": "0.25",
     }
     assert links["up"]["duplicate"] == "0.001"
+    common = {"loss": "gemodel 1% 10% 70% 0.1%", "jitter": "2ms distribution uniform"}
+    path = from_options(common, ["loss=random,1%"], [], {})
+    links = json.loads(path.scenario.resolved)["links"]
+    assert links["up"]["loss"] == {"p": "0.01", "r": "0.1", "bad": "0.7", "good": "0.001"}
+    assert links["up"]["jitter"]["distribution"] == "uniform"
+    assert links["down"]["loss"] == "0.01"
     for option, text, word in (
+        ("loss", "state 1%", "gemodel"),
         ("loss", "1% 2% 3%", "^loss:"),
         ("loss", "1% 200%", "correlation"),
         ("jitter", "2ms 25% 30%", "^jitter:"),

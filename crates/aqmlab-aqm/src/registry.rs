@@ -105,7 +105,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("tbf", "it is the link's key `shaper`"),
     ("htb", "it is the link's key `shaper`, with `queue` for its class"),
     ("fq", "a sender paces itself here: `pacing` of its transport"),
-    ("netem", "its delay, jitter, loss and reordering are keys of the link"),
+    ("netem", "its words are keys of the link: see docs/coming-from.md, From tc"),
 ];
 
 #[cfg(test)]

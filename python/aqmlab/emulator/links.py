@@ -143,9 +143,23 @@ def _chance(text: str, option: str) -> Any:
     return values[0] if len(values) == 1 else {"chance": values[0], "correlation": values[1]}
 
 
+def _loss(text: str, option: str) -> Any:
+    """A chance, `random 1% 25%`, or netem's Gilbert-Elliott model, `gemodel 1% 10% 70% 0.1%`."""
+    model, *words = _words(text)
+    if model == "random":
+        return _chance(" ".join(words), option)
+    if model == "gemodel" and 1 <= len(words) <= 4:
+        keys = ("p", "r", "bad", "good")
+        return {key: _share(word, option) for key, word in zip(keys, words, strict=False)}
+    if words and model[:1].isalpha():
+        problem = "expected a share, random 1% 25%, or gemodel 1% 10% 70% 0.1%"
+        raise input_error(problem, key=option, given=text)
+    return _chance(text, option)
+
+
 def _jitter(text: str, option: str) -> dict[str, Any]:
-    """`2ms`, and what netem's delay takes after that: `2ms 25% pareto`."""
-    spread, *words = _words(text)
+    """`2ms`, and what netem's delay takes after that: `2ms 25% distribution pareto`."""
+    spread, *words = (word for word in _words(text) if word != "distribution")
     table: dict[str, Any] = {"spread": spread}
     for word in words:
         is_share = word.endswith("%") or word[0].isdigit()
@@ -178,7 +192,7 @@ SHORT_FORMS: Mapping[str, Callable[[str, str], Any]] = {
     "queue": lambda text, _: {"discipline": text},
     "jitter": _jitter,
     "slot": _slot,
-    "loss": _chance,
+    "loss": _loss,
     "duplicate": _chance,
 }
 """Keys of a link whose values may be texts as netem has them; the option is for errors."""

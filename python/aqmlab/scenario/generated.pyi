@@ -1155,6 +1155,9 @@ class Jitter(Part):
     spread: DurationLike | None = None
     distribution: Literal["uniform", "normal", "pareto", "paretonormal"] | None = None
     correlation: float | None = None
+    reorder: float | None = None
+    reorder_correlation: float | None = None
+    gap: int | None = None
 
 class Slot(Part):
     """Slots: packets arrive in batches."""

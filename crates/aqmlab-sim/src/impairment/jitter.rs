@@ -28,6 +28,13 @@ params! {
         distribution: Distribution = Distribution::Normal, source "tc-netem(8), distribution";
         /// Probability that a packet has the jitter of the one before it.
         correlation: f64 = 0.0, [left out], in 0.0 => MAX_CORRELATION, source "tc-netem(8), delay";
+        /// Probability that a packet has no delay at all and overtakes the packets before it.
+        reorder: f64 = 0.0, [left out], in 0.0 => 1.0, source "tc-netem(8), reorder";
+        /// Probability that a packet has the outcome of the one before it, delayed or not.
+        reorder_correlation: f64 = 0.0, [left out], in 0.0 => MAX_CORRELATION,
+            source "tc-netem(8), reorder";
+        /// Distance of packets without delay: after each, this number minus one are delayed.
+        gap: u64 = 1, [left out], in 1 => 1_000_000_000, source "tc-netem(8), gap";
     }
 }
 
@@ -54,18 +61,33 @@ impl Distribution {
 pub(crate) struct JitterState {
     params: JitterParams,
     draws: Draws,
+    reorder_draws: Draws,
+    /// Packets delayed since the last without delay.
+    delayed: u64,
 }
 
 impl JitterState {
     pub fn new(params: JitterParams) -> Self {
-        JitterState { params, draws: Draws::default() }
+        let (draws, reorder_draws) = Default::default();
+        JitterState { params, draws, reorder_draws, delayed: 0 }
     }
 
-    /// Returns the delay of the next packet, around the mean `delay`.
-    pub fn next(&mut self, delay: Span, stream: &mut Stream) -> Span {
-        let JitterParams { spread, distribution, correlation } = &self.params;
+    /// Returns the delay of the next packet, around the mean `delay`; `None` if it has none and
+    /// overtakes the packets before it.
+    pub fn next(&mut self, delay: Span, stream: &mut Stream) -> Option<Span> {
+        let JitterParams { spread, distribution, correlation, reorder, .. } = &self.params;
+        if *reorder > 0.0 {
+            // As in netem_enqueue(): no draw within the gap.
+            let may = self.delayed >= self.params.gap - 1;
+            let correlation = self.params.reorder_correlation;
+            if may && self.reorder_draws.next(correlation, stream, Stream::uniform) < *reorder {
+                self.delayed = 0;
+                return None;
+            }
+            self.delayed += 1;
+        }
         let unit = self.draws.next(*correlation, stream, |stream| distribution.draw(stream));
-        Span::from_secs_f64(delay.as_secs_f64() + unit * spread.as_secs_f64())
+        Some(Span::from_secs_f64(delay.as_secs_f64() + unit * spread.as_secs_f64()))
     }
 }
 
@@ -79,10 +101,11 @@ mod tests {
     /// Returns draws in units of the spread.
     fn jitter_draws(distribution: Distribution, correlation: f64) -> Vec<f64> {
         let mut stream = Stream::for_component(3, 0, "jitter");
-        let params = JitterParams { spread: Span::from_millis(2), distribution, correlation };
+        let spread = Span::from_millis(2);
+        let params = JitterParams { spread, distribution, correlation, ..JitterParams::default() };
         let mut state = JitterState::new(params);
-        let delay = Span::from_millis(20);
-        (0..COUNT).map(|_| (state.next(delay, &mut stream).as_secs_f64() - 0.02) / 0.002).collect()
+        let mut next = || state.next(Span::from_millis(20), &mut stream).unwrap();
+        (0..COUNT).map(|_| (next().as_secs_f64() - 0.02) / 0.002).collect()
     }
 
     /// Returns mean, deviation and a tail probability, in units of the spread.
@@ -137,6 +160,28 @@ mod tests {
                     assert!((measured - law).abs() < 0.02, "{distance}: {measured} {law}");
                 }
             }
+        }
+    }
+
+    /// Shares of packets without delay. Linux 6.12, 100,000 packets: `reorder 25%` 0.248, `reorder
+    /// 50% gap 5` 0.166 (a cycle has 4 delayed packets, then a geometric number of mean 2).
+    #[test]
+    fn reordered_packets_have_their_share_gap_and_correlation() {
+        for (reorder, reorder_correlation, gap, share, law) in
+            [(0.25, 0.0, 1, 0.25, 0.0), (0.5, 0.0, 5, 1.0 / 6.0, -0.2), (0.25, 0.5, 1, 0.25, 0.5)]
+        {
+            let mut stream = Stream::for_component(3, 0, "reorder");
+            let own = JitterParams { reorder, reorder_correlation, gap, ..JitterParams::default() };
+            let mut state = JitterState::new(own);
+            let mut early = || state.next(Span::from_millis(20), &mut stream).is_none();
+            let early: Vec<f64> = (0..COUNT).map(|_| f64::from(early())).collect();
+            assert!((mean(&early) - share).abs() < 0.005, "{}", mean(&early));
+            let measured = autocorrelation(&early, 1);
+            assert!((measured - law).abs() < 0.01, "{measured} {law}");
+            let apart = early.iter().skip_while(|early| **early == 0.0).skip(1);
+            let nearest = apart.copied().collect::<Vec<_>>();
+            let nearest = nearest.split(|early| *early > 0.0).map(<[f64]>::len);
+            assert_eq!(nearest.rev().skip(1).min(), Some(gap as usize - 1));
         }
     }
 }

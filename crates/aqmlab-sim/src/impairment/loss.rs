@@ -23,7 +23,9 @@ pub struct Chance(pub f64);
 impl ParamType for Chance {
     const KIND: &'static str = "chance";
     fn allowed() -> String {
-        "a probability from 0 to 1 or in %, such as 0.01 or 1%, or a table with `chance`".into()
+        "a probability from 0 to 1 or in %, such as 0.01 or 1%, or a table with `chance`; for losses \
+         also one with `p` (Gilbert-Elliott), `packets` or `on`"
+            .into()
     }
     fn read(value: &Value) -> Option<Self> {
         let percent = match value {
@@ -131,7 +133,15 @@ impl Loss {
             params.check()?;
             return Ok(Loss::Outages(params));
         }
-        GilbertElliottParams::from_table(table).map(Loss::GilbertElliott)
+        // Lists the keys of all forms, unless a key belongs to this one.
+        const KEYS: [&str; 9] =
+            ["p", "r", "bad", "good", "chance", "correlation", "packets", "on", "off"];
+        match table.keys().next() {
+            Some(key) if !KEYS[..4].iter().any(|key| table.get(key).is_some()) => {
+                Err(Error::unknown("key", key, KEYS).at(key))
+            }
+            _ => GilbertElliottParams::from_table(table).map(Loss::GilbertElliott),
+        }
     }
 
     /// Returns a value that reads back as the same.

@@ -3,7 +3,7 @@
 //!
 //! # Sources
 //! - tc-netem(8) and Linux's `sch_netem.c`: `loss random`, `loss gemodel p r
-//!   1-h 1-k`, `duplicate`, `delay TIME JITTER distribution`; iproute2's
+//!   1-h 1-k`, `duplicate`, `delay TIME JITTER distribution`, `reorder`; iproute2's
 //!   `pareto.c` and `paretonormal.c`: the Pareto table is that of shape 3,
 //!   shifted to mean 0 and scaled by 4/3, cut off at 4; the other is a quarter
 //!   of the normal one and three quarters of it, at the same quantile.
@@ -13,7 +13,8 @@
 //!
 //! # Differences
 //! 1. Packets that netem would reorder due to jitter keep their order unless `reordering` is set: a
-//!    packet arrives no earlier than the one before it. netem needs a FIFO as child for that.
+//!    packet arrives no earlier than the one before it. netem needs a FIFO as child for that, or a
+//!    `rate`.
 //! 2. `correlation` preserves mean and distribution: with that probability a packet has the draw of
 //!    the one before it, otherwise a new one, so the autocorrelation at a distance of k packets is
 //!    correlation^k. netem computes a weighted sum of the last number and a new one, which draws
@@ -21,9 +22,9 @@
 //!    formula), and its jitter, which takes that number modulo the spread or the length of a table,
 //!    has almost no correlation.
 //! 3. Distributions are computed, not looked up in tables of 16 bits. The normal distribution is
-//!    truncated at 4 deviations, as in netem's table.
-//! 4. A lost packet is not duplicated; in netem a simultaneous loss and duplication result in one
-//!    packet.
+//!    truncated at 4 deviations; netem's table ends at -4 and 3.52.
+//! 4. A lost packet is not duplicated, and its duplicate not lost; in netem a simultaneous loss and
+//!    duplication result in one packet, and losses of duplicates are drawn separately.
 //! 5. Slots begin at the time of the packet that has to wait for one, as in netem; their lengths
 //!    are uniform, and netem's tables are not modelled. Packets keep their order. netem with a delay
 //!    draws the slot again at each event until it is later than the delay of the next packet.

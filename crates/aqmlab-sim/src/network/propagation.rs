@@ -332,12 +332,13 @@ impl ImpairedPath {
     }
 
     fn send(&mut self, packet: Packet, sent: Time) {
-        let mut delay = self.delay.at(sent);
-        if let Some(jitter) = &mut self.jitter {
-            delay = jitter.next(delay, &mut self.stream);
-        }
-        let mut arrival = sent + delay;
-        if !self.reordering {
+        let delay = self.delay.at(sent);
+        let delay = match &mut self.jitter {
+            Some(jitter) => jitter.next(delay, &mut self.stream),
+            None => Some(delay),
+        };
+        let mut arrival = sent + delay.unwrap_or_default();
+        if !self.reordering && delay.is_some() {
             arrival = arrival.max(self.latest);
             self.latest = arrival;
         }

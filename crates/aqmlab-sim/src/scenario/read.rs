@@ -323,8 +323,9 @@ fn read_way(params: &LinkParams, delay: DelayProcess) -> Result<PropagationConfi
     let duplicate = ChanceParams::read(&params.duplicate.to_value());
     if let Some(slot) = &params.slot {
         slot.check().map_err(|error| error.at("slot"))?;
-        if params.reordering {
-            let problem = "packets that arrive in slots keep their order: no `reordering`";
+        if params.reordering || params.jitter.as_ref().is_some_and(|jitter| jitter.reorder > 0.0) {
+            let problem =
+                "packets that arrive in slots keep their order: no `reordering`, no `reorder`";
             return Err(Error::new(problem).at("slot"));
         }
     }

@@ -41,6 +41,7 @@ fn every_form_reads_back() {
         &[("links.down.shares", "up")],
         &[("links.down.slot.min", "4ms"), ("links.down.slot.packets", "3")],
         &[("links.down.jitter.spread", "3ms"), ("links.down.jitter.correlation", "0.5")],
+        &[("links.down.jitter", "{ spread = '0ms', reorder = 0.25, gap = 5 }")],
         &[("links.down.loss", "0.01"), ("links.down.loss.correlation", "0.25")],
         &[("links.down.duplicate", "{ chance = 0.1, correlation = 0.25 }")],
     ];
@@ -154,7 +155,8 @@ fn bad_forms_are_refused() {
         ("loss", "{ p = 0.1, r = 1.5 }", "loss.r: "),
         ("loss", "{ packets = [0] }", "numbers from 1"),
         ("loss", "{ packets = [-1] }", "loss.packets: "),
-        ("loss", "{ q = 1 }", "loss.q: unknown key"),
+        ("loss", "{ q = 1 }", "known: p, r, bad, good, chance, correlation, packets, on, off"),
+        ("loss", "gemodel 1%", "one with `p` (Gilbert-Elliott), `packets` or `on`"),
         ("loss", "{ on = '0s', off = '0s' }", "loss.on: "),
         ("loss", "{ off = '10us' }", "loss.off: "),
         ("loss", "{ on = '1s', p = 0.1 }", "loss.p: unknown key"),
@@ -282,6 +284,8 @@ fn packets_keep_their_order_unless_they_need_not() {
         let loose = result(&[setting, free]);
         assert!(queue(&loose).way.reordered > 5, "{setting:?}");
     }
+    let early = result(&[("links.down.jitter", "{ spread = '0ms', reorder = 0.25 }")]);
+    assert!(queue(&early).way.reordered > 100, "without `reordering`");
     // A packet does not overtake its duplicate: neither was sent later.
     let load = ("flows.bulk.workload", "{ kind = 'cbr', rate = '400kbit' }");
     let alone = [load, ("flows.bulk.count", "1")];
