@@ -62,7 +62,7 @@ PROFILE = link_option(
 RATE = link_option("RATE", "Rate in both directions; default: no limit.")
 DELAY = link_option("TIME", "One-way delay in both directions.")
 QUEUE = link_option("QUEUE", "Discipline and settings: `fq_codel target=5ms limit=1000p`.")
-LOSS = link_option("SHARE", "Random loss: 1%, 0.01, or with correlation `1% 25%`.")
+LOSS = link_option("SHARE", "Random loss: 1%, with correlation `1% 25%`, or `gemodel 1% 10%`.")
 NAME = option("NAME", "Its name for `aqmlab set` and `aqmlab top`.")
 NEW_FOLDER = option("FOLDER", "Write results to this new folder.", "--out")
 PRECISION = option("HOW", "low-cpu, balanced (default) or exact.")

@@ -1,6 +1,7 @@
 //! Prague over simulated links: L4S.
 
 use aqmlab_sim::RunResult;
+use aqmlab_sim::network::series::Subject;
 
 fn link(rate: &str, queue: &str, flows: &str) -> RunResult {
     let text = format!(
@@ -53,6 +54,26 @@ fn dualpi2_keeps_its_queue_at_a_millisecond() {
         // Marks all the time: two a round trip, of 5 or 14 ms.
         assert!(bottleneck.counts.marked_total() > 4000, "{first}");
     }
+}
+
+/// Acknowledgements have Prague's codepoint: beside an upload in the classic queue of DualPI2, at
+/// 15 ms, they do not wait.
+#[test]
+fn acknowledgements_take_the_low_latency_queue() {
+    let upload = "{ path = 'up', return_path = 'down', transport.congestion_control = 'cubic' }";
+    let result = crate::common::on_line(&[
+        ("links.down.queue", "dualpi2"),
+        ("links.up.queue", "dualpi2"),
+        ("flows.bulk.transport.profile", "linux-l4s"),
+        ("flows.upload", upload),
+        ("record.level", "series"),
+    ]);
+    let mut rtts: Vec<f64> = crate::common::series(&result, Subject::Flow(0), "smoothed_rtt_s")
+        .into_iter()
+        .filter_map(|(time, rtt)| (time > 10.0).then_some(rtt))
+        .collect();
+    rtts.sort_by(f64::total_cmp);
+    assert!(rtts[rtts.len() / 2] < 0.048, "40 ms without queues: {:?}", rtts);
 }
 
 /// Round-trip times of 4.5 and 14 ms: their own ratio is 3, with the queue.

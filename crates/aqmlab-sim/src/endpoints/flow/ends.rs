@@ -37,15 +37,16 @@ pub(crate) struct Tcp {
     pub(super) ack_ecn: Ecn,
 }
 
-/// Returns the ECN field of acknowledgements. Linux's DCTCP sets that of all packets of its socket
-/// (`tcp_assign_congestion_control`, `tcp_ecn_send`; RFC 8257, sections 3.6 and 4.1).
+/// Returns the ECN field of acknowledgements. Controls with TCP_CONG_NEEDS_ECN set that of all packets
+/// of their socket: Linux's DCTCP (`tcp_assign_congestion_control`, `tcp_ecn_send`; RFC 8257,
+/// sections 3.6 and 4.1), and TCP Prague.
 pub(super) fn ack_ecn(transport: &TcpParams) -> Ecn {
-    let is_dctcp = transport.ecn != EcnMode::Off && transport.congestion_control.name() == "dctcp";
-    if is_dctcp && transport.machine() != Stack::Rfc {
-        transport.ecn_codepoint.into()
-    } else {
-        Ecn::NotEct
-    }
+    let is_capable = transport.ecn != EcnMode::Off
+        && match transport.congestion_control.name() {
+            "dctcp" => transport.machine() != Stack::Rfc,
+            name => name == "prague",
+        };
+    if is_capable { transport.ecn_codepoint.into() } else { Ecn::NotEct }
 }
 
 /// Ends of a flow of datagrams.

@@ -5,7 +5,7 @@ mod tally;
 
 use std::borrow::Cow;
 
-use aqmlab_core::{Deadline, Ecn, Packet, Span, Time};
+use aqmlab_core::{Deadline, Packet, Span, Time};
 use aqmlab_tcp::params::EcnMode;
 use aqmlab_tcp::{Receiver, Sender, Stats, TcpParams};
 
