@@ -5,7 +5,7 @@ mod tally;
 
 use std::borrow::Cow;
 
-use aqmlab_core::{Deadline, Packet, Span, Time};
+use aqmlab_core::{Deadline, Ecn, Packet, Span, Time};
 use aqmlab_tcp::params::EcnMode;
 use aqmlab_tcp::{Receiver, Sender, Stats, TcpParams};
 
@@ -264,7 +264,9 @@ impl Flow {
             (Ends::Tcp(tcp), End::Sink) => {
                 let ack = tcp.receiver.poll(now)?;
                 let size = tcp.header + ack.sack.option_bytes();
-                (size, tcp.ack_ecn, store.ack(ack, tcp.usual, tcp.counts_marks))
+                // Accurate ECN reports a SYN-ACK that is not ECN-capable (`capture::connections`).
+                let ecn = if ack.syn && tcp.counts_marks { Ecn::NotEct } else { tcp.ack_ecn };
+                (size, ecn, store.ack(ack, tcp.usual, tcp.counts_marks))
             }
             (ends, of) => ends.poll_others(of, now, store)?,
         };
