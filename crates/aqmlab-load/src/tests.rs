@@ -117,7 +117,6 @@ fn a_panic_ends_the_run_with_its_place_and_time() {
     let scenario = Scenario::parse_with(SCENARIO, "test", &set, Outside::disciplines(&queues));
     let scenario = scenario.unwrap();
     let panic = catch_unwind(AssertUnwindSafe(|| run(&scenario, 0))).err().unwrap();
-    eprintln!("{:?}", panic.downcast_ref::<String>());
     let failure = panic.downcast::<Failure>().unwrap();
     let expected = "Queue.enqueue at 0.";
     assert!(failure.is_queue && failure.message.contains(expected), "{failure:?}");

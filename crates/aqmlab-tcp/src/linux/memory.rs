@@ -82,7 +82,8 @@ impl LinuxSender {
     pub(super) fn fill(&mut self) {
         let most = self.memory.map_or(u64::MAX / 2, |memory| memory.most(self.queue.joined()));
         let end = (self.conn.written + 1).min(self.state.una.max(1) + most);
-        if self.memory.is_some() && end > self.state.written {
+        // With offload no segment takes them out again (`transmit`).
+        if self.memory.is_some() && !self.sysctl.offload && end > self.state.written {
             let from = self.state.written.saturating_sub(1);
             self.pushes.fill(from, self.state.max_window >> 1);
         }
