@@ -1,6 +1,7 @@
 # make demo   sets everything up and reproduces a published study
 # make test   sets everything up and runs every test but those that are slow
 # make test-slow  tests that fill disks, kill processes, limit memory
+# make test-tls   QUIC transfers with true TLS beside those of the simulator
 # make lint   format, clippy, documentation, ruff, mypy, the layers of the package, its stubs
 # make faults  plants faults in the crates, in one build, and reports which their tests miss
 # make reference  makes what is made in docs again: reference, disciplines, conformance
@@ -38,6 +39,8 @@ PYTEST := $(BIN)/python -m pytest --dist loadfile
 # rustfmt by name: modules that a macro declares are not found from lib.rs.
 RUSTFMT := rustfmt --edition 2024
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+# What compiles criterion too, and with it other features of libraries, is apart.
+TESTED := --workspace --exclude aqmlab-benches
 # Crates that others can use.
 PUBLISHED := -p aqmlab-core -p aqmlab-aqm -p aqmlab-tcp
 PYTHON_FILES := python studies tools examples
@@ -49,7 +52,7 @@ export PIP_QUIET := 1
 # Some machines set it; every process would then compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python test-packets test-slow test-slow-packets test-slow-rest faults walks package lint lint-rust lint-python format bench budget bench-controls bench-steering bench-disciplines profile reference studies parity characterize evaluate gallery setup clean
+.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python test-packets test-slow test-slow-packets test-slow-rest test-tls faults walks package lint lint-rust lint-python format bench budget bench-controls bench-steering bench-disciplines profile reference studies parity characterize evaluate gallery setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -63,11 +66,11 @@ test:
 
 # With the programs and shared libraries of examples, beside which Python's tests set the same in Python.
 tests-compiled:
-	cargo test --workspace --quiet --no-run
-	cargo build --workspace --quiet --profile test --bins --examples
+	cargo test $(TESTED) --quiet --no-run
+	cargo build $(TESTED) --quiet --profile test --bins --examples
 
 test-rust:
-	MAKEFLAGS= $(BESIDE) cargo test --workspace --quiet
+	MAKEFLAGS= $(BESIDE) cargo test $(TESTED) --quiet
 
 test-python: $(VENV)/.tools
 	$(BESIDE) $(PYTEST) -n $(JOBS) -m "not real_packets and not slow"
@@ -84,6 +87,10 @@ test-slow-packets: $(VENV)/.tools
 
 test-slow-rest: $(VENV)/.tools
 	$(BESIDE) $(PYTEST) -n $(JOBS) -m "slow and not real_packets"
+
+# With rustls, for which the QUIC libraries are built again.
+test-tls:
+	cargo test --quiet -p aqmlab-quic --features tls --lib --test tls
 
 # One half of the checks beside the other: each is mostly one process.
 lint: $(VENV)/.installed $(VENV)/.tools
@@ -130,7 +137,7 @@ format: $(VENV)/.tools
 
 # Built like the tests (optimised a little, with debug assertions and overflow checks) and with
 # them: of the whole workspace, or else cargo builds the crates with other features once more.
-FUZZ_BUILD := cargo build --quiet --profile test --workspace --examples
+FUZZ_BUILD := cargo build $(TESTED) --quiet --profile test --examples
 FUZZ := $(or $(CARGO_TARGET_DIR),target)/debug/examples/random_scenarios
 MINUTES ?= 10
 SEED ?= $(shell date -u +%Y%m%d)
@@ -146,11 +153,11 @@ fuzz-ranges:
 	$(FUZZ) --ranges
 
 fuzz-parsers:
-	AQMLAB_SEED=$(SEED) AQMLAB_INPUTS=$(INPUTS) cargo test --quiet --workspace --test parsers
+	AQMLAB_SEED=$(SEED) AQMLAB_INPUTS=$(INPUTS) cargo test $(TESTED) --quiet --test parsers
 
 # What is measured is what a wheel has; the environment keeps it until the next change.
 bench: $(VENV)/.installed
-	@$(subst --profile fast,--release,$(INSTALL))
+	@$(INSTALL) --release
 	$(BIN)/python -m tools.bench --study
 
 budget:
@@ -167,8 +174,8 @@ bench-steering: $(VENV)/.installed
 	$(BIN)/python crates/aqmlab-sim/benches/steering.py
 
 bench-disciplines:
-	cargo bench -p aqmlab-aqm
-	$(PYTHON) crates/aqmlab-aqm/benches/table.py
+	cargo bench -p aqmlab-benches
+	$(PYTHON) crates/benches/table.py
 
 characterize: $(VENV)/.installed
 	$(BIN)/python -m tools.characterize_example docs/characterize-results.md
@@ -205,9 +212,9 @@ setup: $(VENV)/.installed $(VENV)/.tools
 clean:
 	rm -rf $(VENV) target python/aqmlab/*.so
 
-# Installed in place, from the profile that builds in a third of the time (Cargo.toml): Python files
+# Installed in place, from the profile that builds in a third of the time (`dev`, Cargo.toml): Python files
 # need no second install. Wheels have the profile `release`.
-INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --profile fast \
+INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop \
 	$(if $(MAKE_TERMOUT),,--quiet)
 
 # The stamps say which step was done after the last change of what it needs.

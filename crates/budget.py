@@ -23,8 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 RELEASE = "--release" in sys.argv[1:]
-PROFILE = "release" if RELEASE else "fast"
-PROGRAM = BUILT / PROFILE / "examples" / "steady"
+FOLDER = "release" if RELEASE else "debug"
+PROGRAM = BUILT / FOLDER / "examples" / "steady"
 BUDGETS = ROOT / "crates" / "budget.toml"
 TOLERANCE = 0.01
 
@@ -99,8 +99,8 @@ def main() -> None:
         print(f"BUDGETS NOT CHECKED: they are of rustc {budgets['rustc']}, this is {compiler()}")
         return
     # With `aqmlab-py`, as its libraries then have the features with which they are compiled already.
-    build = f"cargo build --quiet --profile {PROFILE} -p aqmlab-py -p aqmlab-sim --example steady"
-    subprocess.run(build.split(), check=True, cwd=ROOT)
+    build = "cargo build --quiet -p aqmlab-py -p aqmlab-sim --example steady".split()
+    subprocess.run(build + ["--release"] * RELEASE, check=True, cwd=ROOT)
     cases = [(measure, name) for measure in MEASURES for name in SCENARIOS]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         values = pool.map(lambda case: MEASURES[case[0]](SCENARIOS[case[1]]), cases)

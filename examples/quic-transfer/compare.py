@@ -1,7 +1,7 @@
 """Runs the same transfers through `aqmlab shell` and in the simulator, and prints both in Markdown.
 
-    cargo build --profile fast -p quic-transfer
-    python examples/quic-transfer/compare.py target/fast/quic-transfer
+    cargo build -p quic-transfer
+    python examples/quic-transfer/compare.py target/debug/quic-transfer
 
 Real values are medians of the tries in which the emulator did not find the machine too busy. As
 root, programs and emulator have real-time priority: a sender that waits for the processor sends

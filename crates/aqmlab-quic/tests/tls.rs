@@ -1,4 +1,4 @@
-//! Null cryptography beside true TLS: `cargo test -p aqmlab-quic --test tls --
+//! Null cryptography beside true TLS: `cargo test -p aqmlab-quic --features tls --test tls --
 //! --nocapture` prints the table of docs/quic.md.
 
 use aqmlab_core::{ParamType, Value};
