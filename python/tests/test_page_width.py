@@ -1,6 +1,7 @@
 """Reports on a telephone and in the dark: nothing is wider than the page, and all can be read."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from browser import Browser
@@ -8,6 +9,7 @@ from browser import Browser
 import aqmlab
 from aqmlab import search
 from aqmlab.report.document import Document, Estimate, Figure, Markdown, panels, save
+from aqmlab.report.setup_diagram import diagram
 
 pytestmark = pytest.mark.needs("chromium")
 LINK = {"rate": "2mbit", "delay": "5ms"}
@@ -47,6 +49,27 @@ COVERED = """[...document.querySelectorAll('.role-axis-label')].flatMap((axis) =
 SMALLEST = """Math.min(...[...document.querySelector('.chart svg').querySelectorAll('text')].map(
   (text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a))"""
 """Height of the smallest words of the first picture, in pixels."""
+OVERLAPS = """(() => {
+  const svg = document.querySelector('.chart svg');
+  const words = [...svg.querySelectorAll('text')].flatMap((text) =>
+    text.children.length ? [...text.children] : [text]).filter((text) => text.textContent);
+  const boxes = words.map((text) => ({ of: text, ...text.getBoundingClientRect().toJSON() }));
+  const lines = [...svg.querySelectorAll('line:not([stroke-dasharray])')];
+  const places = lines.flatMap((line) => [...Array(101).keys()].map((part) => {
+    const [x, y] = ['x', 'y'].map((name) => {
+      const [one, other] = [1, 2].map((end) => +line.getAttribute(name + end) || 0);
+      return one + (part / 100) * (other - one);
+    });
+    return new DOMPoint(x, y).matrixTransform(line.getScreenCTM());
+  }));
+  const on = (box) => places.some((p) => p.x > box.left && p.x < box.right
+    && p.y > box.top + 2 && p.y < box.bottom - 2);
+  const crosses = (one, other) => one.left < other.right && other.left < one.right
+    && one.top + 2 < other.bottom && other.top + 2 < one.bottom;
+  return boxes.filter((box, i) => on(box) || boxes.some((other, j) => j > i && crosses(box, other)))
+    .map((box) => box.of.textContent).concat(lines.length ? [] : ['no line']);
+})()"""
+"""Words of a set-up that cover others or the line of a link."""
 PATH = {"path": ["a", "b", "c"], "return_path": ["z", "y", "x"]}
 CROSS = {"path": ["b"], "return_path": ["y"]}
 HOPS = {
@@ -56,6 +79,28 @@ HOPS = {
     "flows": {f"long{n}": PATH for n in range(9)} | {f"cross{n}": CROSS for n in range(9)},
 }
 """A set-up with nine lines at each node, and three links in a row."""
+
+
+def setup(**paths: tuple[str, str]) -> dict[str, Any]:
+    """A scenario with flows over these links, named by letters, and back."""
+    flows = {
+        name: {"path": [*path], "return_path": [*back]} for name, (path, back) in paths.items()
+    }
+    links = {link: LINK for pair in paths.values() for path in pair for link in path}
+    return {"duration": "1s", "links": links, "flows": flows}
+
+
+SETUPS = {
+    "parking lot": setup(long=("abc", "zyx"), left=("a", "x"), middle=("b", "y"), right=("c", "z")),
+    "two links, one back": setup(download=("ab", "z"), probe=("ab", "z")),
+    "one of two has a return path too": setup(download=("ab", "z"), right=("b", "y")),
+    "shared return path": setup(long=("abc", "z"), left=("a", "z"), right=("c", "z")),
+    "dumbbell": setup(first=("acf", "gzw"), second=("bcd", "ezv"), middle=("c", "z")),
+    "two homes": setup(first=("am", "z"), second=("bn", "z"), more=("m", "z"), others=("n", "z")),
+    "four hosts": setup(a=("da", "z"), b=("db", "z"), c=("dc", "z"), d=("de", "z")),
+    "two return paths": setup(first=("d", "y"), second=("d", "z")),
+    "other path": setup(long=("ab", "z"), other=("c", "z"), left=("a", "z")),
+}
 QUEUES = ["droptail", "codel", "fq_codel", "pie", "cake", "red", "dualpi2", "sfq", "fq_pie"]
 AXES = [
     {"key": "queue", "values": ["droptail", "codel"]},
@@ -117,6 +162,18 @@ def test_the_words_of_a_set_up_are_legible_on_a_telephone(
     page.open(pages["hops"].as_uri())
     page.wait_for("document.querySelectorAll('.chart svg').length > 1")
     assert page.run(SMALLEST) > 9.5, "what does not fit is scrolled"
+
+
+@pytest.mark.parametrize("name", SETUPS)
+def test_the_words_of_a_set_up_cover_nothing(page: Browser, tmp_path: Path, name: str) -> None:
+    run = aqmlab.run(SETUPS[name])
+    picture = Figure("setup", "Set-up", "", "", diagram(run.scenario))
+    report = save(Document("Set-up", (picture,)), tmp_path, figures=False)
+    for width in (1280, 390):
+        page.look(width, 800)
+        page.open(report.as_uri())
+        page.wait_for("document.querySelector('.chart svg') != null")
+        assert page.run(OVERLAPS) == []
 
 
 @pytest.mark.parametrize("which", ["study", "run"])

@@ -21,7 +21,11 @@ End = tuple[str, int]
 WIDTH, ROW = 760, 120
 ACCENT, PLAIN, HOST = "#c0392b", "#5b7083", "#2f6fbb"
 APART = 0.16
-"""Distance of a link and the one in reverse direction, in rows."""
+"""Half of the distance of a link and the one in reverse direction, in rows."""
+BESIDE = 0.5
+"""Distance of further links below these, with room for the words between, in rows."""
+BEND = 0.25
+"""Share of a link between two rows that is not level."""
 MOST_HOSTS = 9
 WORDS = {"fontSize": 11, "lineHeight": 14}
 
@@ -58,17 +62,24 @@ class DiagramLayout:
         self.nodes = {root: number for number, root in enumerate(roots)}
         edges = [self._edge(name) for name in self.used]
         there = {name for flow in self.flows.values() for name in flow["path"]}
-        on_way = {node for e in edges if e.name in there for node in (e.begin, e.end)}
-        self.edges = [edge for edge in edges if {edge.begin, edge.end} <= on_way]
+        shared = {name for flow in self.flows.values() if not self._returns(flow)
+                  for name in flow["return_path"]}  # fmt: skip
+        self.edges = [edge for edge in edges if edge.name in there or edge.name not in shared]
         self.apart = [edge for edge in edges if edge not in self.edges]
         """Links of a return path that joins the hosts of several groups: named, not drawn."""
+        self.between: dict[frozenset[int], list[Edge]] = {}
+        """The links between the same two nodes, by these."""
+        for edge in self.edges:
+            self.between.setdefault(frozenset((edge.begin, edge.end)), []).append(edge)
         self.places = self._places()
         self.columns = max((column for column, _ in self.places.values()), default=0.0)
 
     def side(self, node: int) -> int:
-        """Where the words of a node stand: 0 left of it, 1 right, 2 below."""
-        column = self.places[node][0]
-        return 0 if column == 0 else 1 if column == self.columns else 2
+        """Where the words of a node stand: 0 left of it, 1 right, 2 below all links, 3 above."""
+        column, row = self.places[node]
+        if column in (0, self.columns):
+            return 0 if column == 0 else 1
+        return 3 if any(c == column and r > row for c, r in self.places.values()) else 2
 
     def node(self, link: str, side: int) -> int:
         """The node at an end of a link."""
@@ -94,6 +105,12 @@ class DiagramLayout:
         for one, other in pairs:
             if self._root(one) != self._root(other) and not self._parts(one, other):
                 self._join(one, other)
+
+    def _returns(self, flow: Mapping[str, Any]) -> bool:
+        """True if the return path of a group joins the ends of its path."""
+        path, back = flow["path"], flow["return_path"]
+        begin, end = self.node(path[0], 0), self.node(path[-1], 1)
+        return (self.node(back[-1], 1), self.node(back[0], 0)) == (begin, end)
 
     def _parts(self, one: End, other: End) -> bool:
         """True if two groups of flows begin, or end, at different ones of these nodes; or a link
@@ -128,15 +145,17 @@ class DiagramLayout:
                     column[edge.end] = max(column.get(edge.end, 0), column[edge.begin] + 1)
             if max(column.values(), default=0) > len(self.edges):
                 break
-        for edge in self.edges:
-            for node in (edge.begin, edge.end):
-                column.setdefault(node, 0)
+        for edge in [each for each in self.edges for _ in self.edges]:
+            if edge.end in column:
+                column.setdefault(edge.begin, max(column[edge.end] - 1, 0))
+            column.setdefault(edge.end, column.setdefault(edge.begin, 0) + 1)
         columns: dict[int, list[int]] = {}
         for node in sorted(column):
             columns.setdefault(column[node], []).append(node)
         rows = max(map(len, columns.values()))
+        apart = 1.0 + BESIDE * (max(map(len, self.between.values()), default=1) - 1)
         return {
-            node: (float(place), (row + 0.5) * rows / len(nodes) - 0.5)
+            node: (float(place), ((row + 0.5) * rows / len(nodes) - 0.5) * apart)
             for place, nodes in columns.items()
             for row, node in enumerate(nodes)
         }
@@ -184,52 +203,63 @@ def hosts(layout: DiagramLayout) -> dict[int, list[str]]:
 def diagram(scenario: Scenario) -> dict[str, Any]:
     """The picture of a scenario with every default filled in."""
     layout = DiagramLayout(scenario)
-    rows = max((row for _, row in layout.places.values()), default=0.0) + 1
-    said = hosts(layout)
+    said, edges = hosts(layout), list(_edges(layout))
     short = {node: [part for line in lines for part in re.split(r" (?=\()", line)]
              for node, lines in said.items()}  # fmt: skip
     (domain, least), narrow = _across(layout, said), _across(layout, short)
+    down, narrow_down = _down(layout, edges, said), _down(layout, edges, short)
+    above, below = _beyond(layout, edges)
     x = {"field": "x", "type": "quantitative", "axis": None,
          "scale": {"domain": domain, "nice": False, "zero": False}}  # fmt: skip
     y = {"field": "y", "type": "quantitative", "axis": None,
-         "scale": {"domain": [rows - 0.25, -0.75], "nice": False, "zero": False}}  # fmt: skip
-    edges = list(_edges(layout))
+         "scale": {"domain": down, "nice": False, "zero": False}}  # fmt: skip
     place = {"x": x, "y": y}
     colour = {"color": {"field": "colour", "type": "nominal", "scale": None}}
     ends = {"x2": {"field": "x2"}, "y2": {"field": "y2"}}
     angle = {"angle": {"field": "angle", "type": "quantitative", "scale": None}}
     words = place | {"text": {"field": "text"}} | colour
-    tips = [each | {"x": each["tip"], "y": each["tip_y"]} for each in edges]
-    labels = [each | {"x": each["middle"], "y": each["middle_y"]} for each in edges]
+    parts = [each | {"x2": each["bend"], "y2": each["level"]} for each in edges]
+    parts += [each | {"x": each["bend"], "y": each["level"]} for each in edges]
+    tips = [each | {"x": each["tip"], "y": each["level"]} for each in edges]
+    labels = [each | {"x": each["middle"], "y": each["level"]} for each in edges]
     over, under = ([each for each in labels if each["over"] == side] for side in (True, False))
     nodes = [{"x": a, "y": b, "colour": HOST} for a, b in layout.places.values()]
     marks: list[dict[str, Any]] = [
-        _marks("rule", edges, place | ends | colour, strokeWidth=2.5),
+        _marks("rule", parts, place | ends | colour, strokeWidth=2.5),
         _marks("point", tips, place | colour | angle, shape="triangle-right", filled=True, size=90,
                opacity=1),
-        _marks("text", over, words, **WORDS, align="center", baseline="bottom", dy=-34),
+        _marks("text", over, words, **WORDS, align="center", baseline="bottom", dy=-38),
         _marks("text", under, words, **WORDS, align="center", baseline="top", dy=8),
         _marks("circle", nodes, place | colour, size=260, opacity=1),
     ]  # fmt: skip
-    for align, dx, side in (("right", -14, 0), ("left", 14, 1), ("center", 0, 2)):
+    # Vega puts the first of several lines there.
+    first = {"expr": f"{-WORDS['lineHeight'] / 2} * (length(datum.text) - 1)"}
+    last = {"expr": f"{-WORDS['lineHeight']} * (length(datum.text) - 1) - 4"}
+    styles: tuple[dict[str, Any], ...] = (
+        {"align": "right", "dx": -14, "baseline": "middle", "dy": first},
+        {"align": "left", "dx": 14, "baseline": "middle", "dy": first},
+        {"align": "center", "baseline": "top", "dy": 4},
+        {"align": "center", "baseline": "bottom", "dy": last},
+    )
+    for side, style in enumerate(styles):
         values = [
-            {"x": layout.places[node][0], "y": layout.places[node][1],
-             "text": lines, "colour": HOST}
-            for node, lines in said.items() if layout.side(node) == side
-        ]  # fmt: skip
-        # Vega puts the first of several lines there.
-        first = {"expr": f"{-WORDS['lineHeight'] / 2} * (length(datum.text) - 1)"}
-        below = {"baseline": "top", "dy": 14} if side == 2 else {"baseline": "middle", "dy": first}
-        marks.append(_marks("text", values, words, **WORDS, align=align, dx=dx, **below))
+            {"x": x, "y": (y, y, below, above)[side], "y2": y, "text": said[node], "colour": HOST}
+            for node, (x, y) in layout.places.items()
+            if node in said and layout.side(node) == side
+        ]
+        marks.append(_marks("text", values, words, **WORDS, **style))
+        if side > 1:
+            leader = place | {"y2": {"field": "y2"}} | colour
+            marks.append(_marks("rule", values, leader, strokeWidth=1, strokeDash=[2, 3]))
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "width": WIDTH,
-        "height": _height(layout, said, rows),
+        "width": max(WIDTH, least),
+        "height": round(ROW * (down[0] - down[1])),
         "view": {"stroke": None},
         # On a narrow page, the words in parentheses have lines of their own.
         "usermeta": {"least": least,
-                     "narrow": {"domain": narrow[0], "least": narrow[1],
-                                "height": _height(layout, short, rows)}},
+                     "narrow": {"x": narrow[0], "y": narrow_down, "least": narrow[1],
+                                "height": round(ROW * (narrow_down[0] - narrow_down[1]))}},
         "layer": marks,
     }  # fmt: skip
 
@@ -238,8 +268,33 @@ LETTER = 6.4
 """Pixels of a letter of the words beside nodes, in a wide font."""
 SIDE = 0.18
 """Least share of the width on either side of the outer nodes."""
-LINK = 110
-"""Least length of a link in pixels: its words fit above it."""
+SMALL = 5.6
+"""Pixels of a letter of the words of links, which have many narrow ones."""
+WORDS_OF_LINK = 57
+"""Pixels from a link to the far end of its words."""
+
+
+def _beyond(layout: DiagramLayout, edges: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """The rows above and below all nodes, links and words of links."""
+    rows = [row + side for _, row in layout.places.values() for side in (-0.15, 0.15)]
+    rows += [each[end] + side for each in edges for end in ("y", "y2") for side in (-0.08, 0.08)]
+    words = {True: -WORDS_OF_LINK / ROW, False: WORDS_OF_LINK / ROW}
+    rows += [each["level"] + words[each["over"]] for each in edges]
+    return min(rows), max(rows)
+
+
+def _down(
+    layout: DiagramLayout, edges: Sequence[Mapping[str, Any]], said: Mapping[int, Sequence[str]]
+) -> list[float]:
+    """The domain of y, the lower end first, with room for the words of every node."""
+    above, below = _beyond(layout, edges)
+    rows = [above, below]
+    for node, lines in said.items():
+        row, words = layout.places[node][1], WORDS["lineHeight"] * len(lines) / ROW
+        rows += {2: (below + words,), 3: (above - words,)}.get(
+            layout.side(node), (row - words / 2, row + words / 2)
+        )
+    return [round(max(rows) + 0.1, 3), round(min(rows) - 0.1, 3)]
 
 
 def _across(layout: DiagramLayout, said: Mapping[int, Sequence[str]]) -> tuple[Any, int]:
@@ -258,19 +313,15 @@ def _across(layout: DiagramLayout, said: Mapping[int, Sequence[str]]) -> tuple[A
     before, after = (f"max({words:.0f}, {SIDE} * width)" for words in (left, right))
     unit = f"{columns} / max(width - {before} - {after}, 0.3 * width)"
     domain = {"expr": f"[-{before} * {unit}, {columns} + {after} * {unit}]"}
-    return domain, int(left + right + LINK * columns)
-
-
-def _height(layout: DiagramLayout, said: Mapping[int, Sequence[str]], rows: float) -> int:
-    """The height in pixels, with room for the words of every node."""
-    heights = [ROW * rows + 60]
-    for node, lines in said.items():
-        row, words = layout.places[node][1], WORDS["lineHeight"] * len(lines) + 8
-        below = words + 14 if layout.side(node) == 2 else words / 2
-        heights += [below * (rows + 0.5) / (rows - 0.25 - row)]
-        if layout.side(node) != 2:
-            heights += [below * (rows + 0.5) / (row + 0.75)]
-    return int(max(heights)) + 1
+    # Words of middle nodes next to each other are in one line.
+    middle = [line for node, lines in said.items() if layout.side(node) > 1 for line in lines]
+    inner = [(LETTER * len(line) + 12) / (1 if columns > 2 else 2) for line in middle]
+    inner += [
+        (SMALL * max(map(len, edge.label)) + 24) / (1 - BEND * (one != other))
+        for edge in layout.edges
+        for one, other in [(layout.places[edge.begin][1], layout.places[edge.end][1])]
+    ]
+    return domain, int(left + right + max(inner, default=0) * columns)
 
 
 def _marks(kind: str, values: list[dict[str, Any]], encoding: Any, **style: Any) -> dict[str, Any]:
@@ -279,25 +330,27 @@ def _marks(kind: str, values: list[dict[str, Any]], encoding: Any, **style: Any)
 
 
 def _edges(layout: DiagramLayout) -> Iterator[dict[str, Any]]:
-    """The links as lines; those between the same two nodes lie beside each other."""
-    between: dict[frozenset[int], list[Edge]] = {}
-    for edge in layout.edges:
-        between.setdefault(frozenset((edge.begin, edge.end)), []).append(edge)
-    centre = sum(row for _, row in layout.places.values()) / len(layout.places)
+    """The links as lines: level, except near the end where lines of several rows meet. Those
+    between the same two nodes lie beside each other."""
+    between = layout.between
+    ends = [node for pair in between for node in pair]
+    most = max(map(len, between.values()), default=1)
     for group in between.values():
         for number, edge in enumerate(group):
-            shift = (number - (len(group) - 1) / 2) * 2 * APART
             (x, y), (x2, y2) = layout.places[edge.begin], layout.places[edge.end]
-            rightwards = x2 >= x
-            over = shift < 0 or (len(group) == 1 and (y + y2) / 2 <= centre)
-            # The words of a slanted line stand further out.
-            out = (-0.1 if over else 0.1) if y != y2 else 0.0
+            passes = y == y2 and abs(x2 - x) > 1  # below the nodes and links between its own
+            shift = APART + BESIDE * (number - 1) if number else -APART * (len(group) > 1)
+            shift = APART + BESIDE * (most - 1 + number) if passes else shift
+            meets = ends.count(edge.begin) > ends.count(edge.end)
+            fork, leaf, level = (x, x2, y2) if meets else (x2, x, y)
+            bend = fork + BEND * (leaf - fork) * (y != y2)
             yield {
                 "x": x, "y": y + shift, "x2": x2, "y2": y2 + shift,
-                "tip": x + 0.8 * (x2 - x), "tip_y": y + shift + 0.8 * (y2 - y),
-                "middle": (x + x2) / 2, "middle_y": (y + y2) / 2 + shift + out,
-                "angle": 0 if rightwards else 180,
-                "over": over,
+                "bend": bend, "level": level + shift,
+                "tip": bend + 0.75 * (leaf - bend) if meets else leaf + 0.75 * (bend - leaf),
+                "middle": min(x, x2) + 0.5 if passes else (leaf + bend) / 2,
+                "angle": 0 if x2 >= x else 180,
+                "over": not (number or passes),
                 "text": list(edge.label),
                 "colour": ACCENT if edge.bottleneck else PLAIN,
             }  # fmt: skip

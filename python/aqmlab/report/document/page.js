@@ -69,9 +69,9 @@ function fitted(spec, room) {
 
 // A set-up whose words have lines of their own in parentheses.
 function narrowed(spec) {
-  const { domain, ...size } = spec.usermeta.narrow;
+  const { x, y, ...size } = spec.usermeta.narrow;
   const layer = JSON.parse(JSON.stringify(spec.layer), (key, value) => {
-    if (key === "domain" && value.expr) return domain;
+    if (key === "domain") return value.expr ? x : y;
     return key === "text" && Array.isArray(value) ? value.flatMap((line) => line.split(/ (?=\()/)) : value;
   });
   return { ...spec, layer, height: size.height, usermeta: { least: size.least } };
