@@ -264,6 +264,8 @@ def test_long_labels_lie_on_the_other_axis_and_wide_values_on_a_logarithm() -> N
     wide = {("a", "p"): x[:9], ("b", "p"): 100 * x[:9]}
     (panel,) = panels.ranges({"one": wide}, COLOURS, {"one": "ms"})["concat"]
     assert panel["layer"][-1]["encoding"]["y"]["scale"]["type"] == "log"
+    ticks = panel["layer"][-1]["encoding"]["y"]["axis"]["values"]
+    assert len(ticks) > 3 and all(f"{each:e}"[0] in "125" for each in ticks)
     (panel,) = panels.ranges({"one": {("a", "p"): x[:9]}}, COLOURS, {"one": "ms"})["concat"]
     assert panel["layer"][0]["mark"]["type"] == "bar"
     assert "-40" not in json.dumps(CHARTS)

@@ -46,6 +46,17 @@ COVERED = """[...document.querySelectorAll('.role-axis-label')].flatMap((axis) =
     && Math.abs(box.top - boxes[i].top) < 2 && box.left < boxes[i].right);
 }).length"""
 """Upright labels of an axis that cover the one before them."""
+SCROLLED = """[...document.querySelectorAll('.scroll')].filter((each) =>
+  each.scrollWidth > each.clientWidth).length"""
+"""Tables that are wider than the page."""
+LOST = """[...document.querySelectorAll('.scroll:has(> .points)')].filter((each) => {
+  each.scrollLeft = 200;
+  const ends = [...each.querySelector('tbody tr').querySelectorAll('th')].map((label) =>
+    label.getBoundingClientRect()).flatMap((box) => [box.left, box.right]);
+  const places = [each.getBoundingClientRect().left, ...ends];
+  return places.some((end, i) => i && end < places[i - 1] - 1);
+}).length"""
+"""Tables whose labels are covered or out of view while the numbers are scrolled."""
 SMALLEST = """Math.min(...[...document.querySelector('.chart svg').querySelectorAll('text')].map(
   (text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a))"""
 """Height of the smallest words of the first picture, in pixels."""
@@ -149,6 +160,23 @@ def test_nothing_is_wider_than_the_page(
     assert page.run(CLIPPED) == []
     assert page.run(COVERED) == 0
     assert not page.problems
+
+
+@pytest.mark.parametrize("which", ["study", "many"])
+def test_tables_of_studies_are_read_without_scrolling(
+    page: Browser, pages: dict[str, Path], which: str
+) -> None:
+    """On a telephone the labels of the rows stay in view."""
+    for width in (1280, 390):
+        page.look(width, 800)
+        page.open(pages[which].as_uri())
+        page.wait_for("document.querySelectorAll('.chart svg').length > 1")
+        page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        assert page.run("document.querySelectorAll('details .scroll').length") > 3
+        page.wait_for("document.querySelector('details th').offsetWidth > 0")
+        if width == 1280:
+            assert page.run(SCROLLED) == 0
+        assert page.run(LOST) == 0
 
 
 def test_the_words_of_a_set_up_are_legible_on_a_telephone(

@@ -29,6 +29,9 @@ SCENARIO: dict[str, Any] = {
 }
 
 
+NINE = ["droptail", "codel", "fq_codel", "pie", "cake", "red", "dualpi2", "sfq", "fq_pie"]
+
+
 @pytest.fixture(scope="module")
 def run() -> aqmlab.RunResult:
     return aqmlab.run(SCENARIO, set={"queue.limit": "20p"}, record="packets")
@@ -63,6 +66,28 @@ def test_the_report_of_a_run_shows_windows_drops_and_marks(run: aqmlab.RunResult
         each for each in figures(aqmlab.run(SCENARIO, set=marking)) if each.id == "course"
     )
     assert {row["name"] for row in rows(panels(marked)[-1])} == {"marked"}
+
+
+def test_another_busy_link_is_named() -> None:
+    upload = {"upload": {"path": "up", "return_path": "down"}}
+    flows = SCENARIO["flows"] | upload
+    slow = SCENARIO["links"] | {"up": {"rate": "1mbit", "delay": "5ms"}}
+    result = aqmlab.run(SCENARIO | {"flows": flows, "links": slow, "bottleneck": "down"})
+    course = next(each for each in figures(result) if each.id == "course")
+    (panel,) = (each for each in panels(course)
+                if each["encoding"]["y"]["title"] == "mean time in queue (ms)")  # fmt: skip
+    assert panel["encoding"]["color"]["legend"]["orient"] == "top"
+    assert {row["name"] for row in rows(panel)} == {"up"}
+
+
+@pytest.mark.parametrize("axis", [{"queue": NINE}, {"queue.limit": ["5p", "9p", "50p"]}])
+def test_all_labels_that_a_page_compares_have_a_distribution(axis: dict[str, list[str]]) -> None:
+    short = SCENARIO | {"duration": "1s"}
+    study = aqmlab.study({"scenario": short, "axes": axis, "replications": 2})
+    (figure,) = (each for each in study.report().figures if each.id == "sojourn")
+    (labels,) = axis.values()
+    assert figure.title == "Time in the queue"
+    assert {row["name"] for row in rows(figure.spec)} == set(labels)
 
 
 def test_the_distribution_is_that_of_the_link_in_the_summary() -> None:
@@ -193,10 +218,11 @@ def test_a_figure_without_colours_has_one(axes: dict[str, list[str]]) -> None:
 def test_measures_of_few_points_are_rows(study: aqmlab.StudyResult) -> None:
     text = study.report().to_markdown()
     header = "| measure | droptail, 500kbit | droptail, 5mbit | droptail, 40mbit | codel, 500kbit |"
-    (line,) = (line for line in text.splitlines() if line.startswith("| measure |"))
-    assert line.startswith(header)
+    lines = [line for line in text.splitlines() if line.startswith("| measure |")]
+    assert len(lines) > 2 and all(line.startswith(header) for line in lines)
+    assert "#### Bottleneck" in text and "#### Link up" in text and "#### Flows bulk" in text
     waits = study.links.filter(link="down", point=1)["sojourn_mean_s"].to_numpy().mean()
-    (row,) = (line for line in text.splitlines() if line.startswith("| time in the queue, mean "))
+    row = next(line for line in text.splitlines() if line.startswith("| time in the queue, mean "))
     assert float(row.split("|")[3].split()[0]) == pytest.approx(1e3 * waits, rel=0.01)
 
 

@@ -24,6 +24,8 @@ from aqmlab.stats import LEVEL
 NARROW = 184
 CROWDED = 14
 """More bars than these need the whole width."""
+MOST_CURVES = 12
+"""More distributions than these cannot be told apart."""
 UNEVEN = 4
 """Numbers whose widest gap is this many times the narrowest are on a logarithmic axis."""
 
@@ -67,7 +69,7 @@ def overview(result: StudyResult, found: Sequence[Shown]) -> Figure:
             alike=alike, legend=legend,
         )  # fmt: skip
     only = ", ".join(f"{name} = {label}" for name, label in layout.left_out.items())
-    told = f"means over the replications; vertical lines: {100 * LEVEL:g} % intervals, if any"
+    told = f"means over the replications; lines through them: {100 * LEVEL:g} % intervals, if any"
     return Figure(
         "overview",
         "All points at a glance",
@@ -122,9 +124,13 @@ def sojourn(
     result: StudyResult, layout: Layout, where: Mapping[str, str] | None = None
 ) -> Iterator[Figure]:
     """The distribution at the labels `where`, or else at the last place of the x axis: mostly the
-    heaviest load."""
+    heaviest load. There is a curve for each colour, or for each label of the axis that the page
+    compares."""
     axes = dict(result.info.axes)
-    chosen = {name: labels[-1] for name, labels in axes.items() if name != layout.colour}
+    drawn = layout.colour
+    if drawn is None and len(axes.get(layout.compared or "", ())) <= MOST_CURVES:
+        drawn = layout.compared
+    chosen = {name: labels[-1] for name, labels in axes.items() if name != drawn}
     chosen |= where or {}
     points = result.points
     for name, label in chosen.items():
@@ -133,7 +139,7 @@ def sojourn(
     rows = result.raw("sojourn")
     run, value, count = (rows[name].to_numpy() for name in ("run", "sojourn_s", "count"))
     for row in points.to_dicts():
-        name = str(row[layout.colour]) if layout.colour else "all"
+        name = str(row[drawn]) if drawn else "all"
         histogram = Histograms.of_point(run, value, count, row["point"], result.info.replications)
         if histogram.observations:
             values, shares = histogram.cdf()
@@ -152,7 +158,7 @@ def sojourn(
         "Time in the queue" + (f": {place}" if place else ""),
         f"{message}.",
         "Cumulative share of the packets, pooled over all replications.",
-        charts.cdf(found, by_label(tuple(found)), "time in the queue (ms)", legend=layout.colour),
+        charts.cdf(found, by_label(tuple(found)), "time in the queue (ms)", legend=drawn),
     )
 
 

@@ -374,6 +374,10 @@ def _unit_of_average(queue: Mapping[str, str]) -> str:
     return "bytes" if threshold.endswith("b") else "packets"
 
 
+BESIDE = "mean time in queue (ms)"
+"""Title of the panel of other links than the one that the page is about."""
+
+
 def shown_panels(result: RunResult, beside: Sequence[str]) -> Iterator[Part]:
     """Panels of a run's report: delay, also at other busy links, goodput, windows, backlog, drops
     and marks."""
@@ -384,7 +388,7 @@ def shown_panels(result: RunResult, beside: Sequence[str]) -> Iterator[Part]:
     yield delays(result)
     others = course(result, "sojourn_mean_s", beside)
     if others:
-        yield "mean time in queue (ms)", others, by_label(list(others))
+        yield BESIDE, others, by_label(list(others))
     rate = "goodput" if "goodput_bps" in sampled else "throughput"
     rates = course(result, f"{rate}_bps", link)
     colours = by_label(list(rates))

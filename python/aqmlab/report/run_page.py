@@ -30,7 +30,7 @@ from aqmlab.report.document import (
 from aqmlab.report.document.colours import by_label
 from aqmlab.report.made import made
 from aqmlab.report.notes import of_run
-from aqmlab.report.plot import MOST_CURVES, drawn_together, shown_panels
+from aqmlab.report.plot import BESIDE, MOST_CURVES, drawn_together, shown_panels
 from aqmlab.report.run_console import Cells, flow_cells, link_cells, time_cells
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.results import BUSY, RunResult, groups_of
@@ -109,7 +109,7 @@ def figures(result: RunResult) -> Iterator[Figure]:
             f"Values over {result.scenario['record']['interval']} each{together}. Of more "
             f"than {MOST_CURVES} flows, curves are of the first {MOST_CURVES} groups: sums of "
             "goodput, means of windows.",
-            charts.panels(parts, "time (s)", x_domain=(0.0, end), height=110),
+            charts.panels(parts, "time (s)", x_domain=(0.0, end), height=110, named=BESIDE),
         )
     yield from sojourn_figure(result)
 

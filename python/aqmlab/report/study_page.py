@@ -4,6 +4,8 @@ numbers; and what `aqmlab study`, `compare` and `merge` print, in the terminal a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,7 +55,9 @@ if TYPE_CHECKING:
     from aqmlab.results import StudyResult
 SHOWN_POINTS = 300
 SIDE_BY_SIDE = 6
-"""Up to so many points are columns of the table of all measures."""
+"""Up to so many points are columns of the tables of all measures."""
+MOST_COLUMNS = 5
+"""Of more points, so many measures are columns."""
 MOST_PANELS = 6
 """Delay against goodput has a panel for each point of the other axes; with more it is left out."""
 
@@ -180,15 +184,34 @@ def averaged(result: StudyResult) -> str:
 
 
 def _everything(result: StudyResult, found: Sequence[Shown]) -> Iterator[Block]:
-    """Every other metric that has a value, on demand."""
+    """Every other metric that has a value, on demand: tables for the bottleneck, each other link
+    and each group."""
     told = {each.title for each in found}
     rest = [each for each in everything(result, SHOWN_POINTS) if each.title not in told]
-    if rest:
-        title = f"All other measures ({len(rest)})"
-        table = points_table(result, rest)
-        if len(table.rows) <= SIDE_BY_SIDE:
-            table = _turned(table, len(result.info.axes))
-        yield Section(title, (table,), folded=True)
+    groups = ["", *result.group_names]
+    links = sorted({each.subject for each in rest} - {*groups})
+    rest.sort(key=lambda each: [*groups, *links].index(each.subject))
+    tables = [
+        table
+        for _, own in groupby(rest, key=lambda each: each.subject)
+        for table in _of_subject(result, list(own))
+    ]
+    if tables:
+        yield Section(f"All other measures ({len(rest)})", tuple(tables), folded=True)
+
+
+def _of_subject(result: StudyResult, found: Sequence[Shown]) -> Iterator[Table]:
+    """The measures of one link or group, as tables that fit on a page."""
+    subject = found[0].subject
+    kind = "Flows" if subject in result.group_names else "Link"
+    title = f"{kind} {subject}" if subject else "Bottleneck"
+    own = [replace(each, subject="") for each in found]
+    if result.info.points <= SIDE_BY_SIDE:
+        yield _turned(points_table(result, own, title=title), len(result.info.axes))
+        return
+    for first in range(0, len(own), MOST_COLUMNS):
+        part = own[first : first + MOST_COLUMNS]
+        yield points_table(result, part, title="" if first else title)
 
 
 def _turned(table: Table, labels: int) -> Table:
@@ -198,7 +221,7 @@ def _turned(table: Table, labels: int) -> Table:
     heads = (each.heading for each in table.columns[labels:])
     rows = tuple((head, *row) for head, row in zip(heads, values, strict=True))
     columns = (Column("measure", label=True), *map(Column, points))
-    return Table(columns, rows, kind=table.kind)
+    return Table(columns, rows, title=table.title, kind=f"{table.kind} turned")
 
 
 def points_table(

@@ -204,16 +204,19 @@ def panels(
     height: int = 130,
     shaded: Sequence[str] = (),
     rules: Sequence[float] = (),
+    named: str = "",
 ) -> Spec:
     """Curves over the same time, one panel below the other: (y title, name to (times,
-    values), colours) each. A panel with one curve, or with the colours of the one above it, needs
-    no legend. What is `shaded` is an area; at `rules`, times, there are dashed lines."""
+    values), colours) each. A panel with one curve, except that of the title `named`, or with the
+    colours of the one above it, needs no legend. What is `shaded` is an area; at `rules`, times,
+    there are dashed lines."""
     drawn = []
     for place, (y_title, curves, colours) in enumerate(parts):
         names = list(curves)
         rows = rows_of(curves, x=".4f", y=".4g")
         key = colour(names, colours, "stroke")
-        if len(names) == 1 or (place and colours == parts[place - 1][2]):
+        alone = len(names) == 1 and y_title != named
+        if alone or (place and colours == parts[place - 1][2]):
             key["legend"] = None
         else:
             key["legend"] |= {"orient": "top", "offset": 4, "padding": 0, "columns": 6}

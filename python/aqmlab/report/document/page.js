@@ -93,6 +93,20 @@ function legendsFit(spec, room) {
   return JSON.parse(text);
 }
 
+// The labels of rows stay in view beside each other while the numbers are scrolled.
+function keepLabels() {
+  for (const row of document.querySelectorAll("table.points tr")) {
+    let left = 0;
+    for (const label of row.querySelectorAll("th.label, tbody th")) {
+      label.style.left = `${left}px`;
+      left += label.offsetWidth;
+    }
+  }
+}
+document.addEventListener("toggle", keepLabels, true);
+window.addEventListener("resize", keepLabels);
+keepLabels();
+
 const tip = document.createElement("div");
 tip.className = "tip";
 tip.hidden = true;

@@ -258,7 +258,7 @@ def ranges(
         words = MEAN_WORDS if is_mean else QUARTILE_WORDS
         axis = {"labelAngle": 0, "ticks": False} | (LONG_LABELS if lying else {})
         log, scale = _is_wide(spans), _scale(spans, is_shared=bool(alike))
-        ticks = {"tickCount": 4} | ({} if lying else EXTENT)
+        ticks = (_ticks(spans) if log else {"tickCount": 4}) | ({} if lying else EXTENT)
         value = number("value", title, scale=scale, axis=ticks)
         spread = number("low", title, scale=scale)
         own = list(dict.fromkeys(place for _, place in cells))
@@ -371,6 +371,14 @@ def _scale(spans: Sequence[tuple[float, float]], *, is_shared: bool) -> Spec:
         scale["domain"] = [_short(low if log else min(low, 0.0)), _short(high)]
         scale["nice"] = not log
     return scale
+
+
+def _ticks(spans: Sequence[tuple[float, float]]) -> Spec:
+    """Ticks of a logarithmic axis at 1, 2 and 5 times the powers of ten between these ends."""
+    low, high = min(low for low, _ in spans), max(high for _, high in spans)
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))))
+    steps = (_short(step * 10.0**power) for power in powers for step in (1, 2, 5))
+    return {"values": [each for each in steps if low <= each <= high], "labelOverlap": "greedy"}
 
 
 def _is_wide(spans: Sequence[tuple[float, float]]) -> bool:
