@@ -65,7 +65,8 @@ def test_the_state_of_a_stack_is_sampled() -> None:
 def test_timeouts_that_a_stack_does_not_count_are_not_shown_as_zero() -> None:
     tcp = {"path": "down", "return_path": "up", "start": "1s"}
     flows = aqmlab.run(SCENARIO, set={"flows.tcp": tcp}).flows.rows(named=True)
-    shown = {row["group"]: flow_cells(row)["timeouts"][0] for row in flows}
+    bulk = {"workload": {"kind": "bulk"}}
+    shown = {row["group"]: flow_cells(row, bulk)["timeouts"][0] for row in flows}
     assert shown == {"noq": None, "quinn": None, "tcp": 0}
 
 

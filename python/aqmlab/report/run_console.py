@@ -59,11 +59,12 @@ def link_cells(row: Mapping[str, Any]) -> Cells:
     }
 
 
-def flow_cells(row: Mapping[str, Any]) -> Cells:
-    """The cells of a flow."""
+def flow_cells(row: Mapping[str, Any], group: Mapping[str, Any]) -> Cells:
+    """The cells of a flow of this group of the scenario."""
     size = row["size_bytes"]
-    # The application closes the connections of a page: no size is set, but they have an end.
-    without = "endless" if row.get("completion_s") is None else "–"
+    # Other applications close their connections: no size is set, but they have an end.
+    is_endless = group["workload"]["kind"] == "bulk" and row.get("completion_s") is None
+    without = "endless" if is_endless else "–"
     return {
         "flow": (f"{row['group']}.{row['index']}", str),
         "size": (without if size is None else f"{size:,} B", str),
@@ -154,6 +155,8 @@ def _groups(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator
                 ]
             )
     yield from plain.table("Groups", heads, rows)
+    if any(row[-1] != "–" for row in rows):
+        yield "power: goodput over mean one-way delay"
     for name, own in of.items():
         if "loss_synchronisation" in own:
             share = own["loss_synchronisation"]
@@ -191,7 +194,8 @@ def named(row: Mapping[str, Any]) -> str:
 def _flows(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator[str]:
     flows = tables["flows"]
     heads = ("flow", "size", "start", "time taken", "goodput", "retransmitted", "timeouts")
-    rows = [flow_cells(row) for row in flows[:SHOWN_FLOWS]]
+    every = groups_of(scenario)
+    rows = [flow_cells(row, every[row["group"]]) for row in flows[:SHOWN_FLOWS]]
     yield from plain.table("Flows", heads, _written(rows, heads))
     if len(flows) > SHOWN_FLOWS:
         yield f"... and {len(flows) - SHOWN_FLOWS} more flows (all with --out or --json)"

@@ -188,8 +188,13 @@ def _remarks(result: RunResult) -> Iterator[Block]:
 
 def flows(result: RunResult, shown: int = SHOWN_FLOWS) -> Table:
     """A row a flow, of the first `shown`."""
-    rows = result.flows.head(shown).to_dicts()
-    return _table([flow_cells(row) | {"TCP": (_sender(result, row), str)} for row in rows])
+    rows, every = result.flows.head(shown).to_dicts(), groups_of(result.scenario)
+    return _table(
+        [
+            flow_cells(row, every[row["group"]]) | {"TCP": (_sender(result, row), str)}
+            for row in rows
+        ]
+    )
 
 
 def _sender(result: RunResult, row: Mapping[str, Any]) -> str | None:
