@@ -8,7 +8,17 @@ from browser import Browser
 
 import aqmlab
 from aqmlab import search
-from aqmlab.report.document import Document, Estimate, Figure, Markdown, panels, save
+from aqmlab.report.document import (
+    Column,
+    Document,
+    Estimate,
+    Figure,
+    Markdown,
+    Table,
+    Verdict,
+    panels,
+    save,
+)
 from aqmlab.report.setup_diagram import diagram
 
 pytestmark = pytest.mark.needs("chromium")
@@ -136,7 +146,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     rows = panels.estimates({"call": panels.Means("MOS", means)}, panels.colours(QUEUES[:2]))
     words = Markdown(f"| what | value |\n|---|---|\n| voice | {'packets of 200 bytes ' * 20}|\n")
     hops = aqmlab.run(HOPS, record="series")
-    each = Document("Rows, as of `try`", (Figure("rows", "Rows", "", "", rows), words))
+    columns = (Column("question", label=True), Column("against droptail"),
+               Column("measured", prose=True))  # fmt: skip
+    question = "8.3 Parameter sensitivity and stability"
+    judged = Table(columns, ((question, Verdict("not decided", ""), "queue 9 ms"),),
+                   kind="verdict brief")  # fmt: skip
+    each = Document("Rows, as of `try`", (Figure("rows", "Rows", "", "", rows), words, judged))
     return {
         "rows": save(each, folder / "rows", figures=False),
         "title": long.write_report(folder / "title", figures=False),
@@ -159,6 +174,8 @@ def test_nothing_is_wider_than_the_page(
     assert page.run("document.documentElement.scrollWidth") <= width
     assert page.run(CLIPPED) == []
     assert page.run(COVERED) == 0
+    assert page.run("[...document.querySelectorAll('.scroll:has(> .brief)')].every((each) =>"
+                    " each.scrollWidth <= each.clientWidth)")  # fmt: skip
     assert not page.problems
 
 
