@@ -18,9 +18,9 @@ DISCIPLINES = ("codel", "pie", "fq_codel", "cake", "dualpi2")
 MIX_BOTH = "mix, symmetric, two AQMs"
 PLACES = (
     # Section, case, subject, metric, label, factor, digits.
-    ("4.3.1", "5 ms", "down", "sojourn_mean", "told to keep 5 ms: queue, ms", 1e3, 1),
+    ("4.3.1", "5 ms", "down", "sojourn_mean", "target 5 ms: mean queuing delay, ms", 1e3, 1),
     ("4.3.1", "5 ms", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
-    ("4.3.1", "40 ms", "down", "sojourn_mean", "told to keep 40 ms: queue, ms", 1e3, 1),
+    ("4.3.1", "40 ms", "down", "sojourn_mean", "target 40 ms: mean queuing delay, ms", 1e3, 1),
     ("4.3.1", "40 ms", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
     ("5.1.1", "", "down", "sojourn_mean", "one NewReno flow: queue, ms", 1e3, 1),
     ("5.1.1", "", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),

@@ -87,7 +87,7 @@ def test_means_of_different_cases_are_not_a_difference(result: StudyResult) -> N
     metric = Metric("what", "link", "s", "", "", "", LESS, title="what")
     shown = Shown(metric, "", "", "s", 1.0, values)
     ((_, text),) = sentences(result, [shown], Layout.of(result.info.axes))
-    assert text.startswith("What, in both cases: no difference shown (differences up to 0.2")
+    assert text.startswith("What, in both cases: no significant difference (differences up to 0.2")
     assert "100" not in text
     values = runs.select("run", value=base + pl.col("replication"))
     shown = Shown(metric, "", "", "s", 1.0, values)
@@ -99,7 +99,7 @@ def test_means_of_different_cases_are_not_a_difference(result: StudyResult) -> N
 
 def test_chance_is_no_finding() -> None:
     (text,) = of_two([1.0, 5.0, 3.0], [2.0, 3.0, 5.0])
-    assert "no difference shown (means 3.00 ms to 3.33 ms; a measured difference of " in text
+    assert "no significant difference (means 3.00 ms to 3.33 ms; a measured difference of " in text
     (text,) = of_two([1.0, 5.0, 3.0], [1.0, 5.0, 3.0])
     assert text == "What: equal in each replication (means 3.00 ms)."
     # The same spread, but one is lower under the same arrivals each time.
@@ -206,7 +206,7 @@ def test_results_of_several_folders_side_by_side(aqmlab: Aqmlab, tmp_path: Path)
             package.compare(wrong)  # type: ignore[arg-type]
     done = aqmlab("compare", "droptail", "codel", "--out", "both")
     # Nothing in this scenario is random: one result, eight times.
-    assert "of droptail and codel are copies of one run" in " ".join(done.stdout.split())
+    assert "all replications of droptail and codel are identical" in " ".join(done.stdout.split())
     assert "best with" not in done.stdout
     assert (tmp_path / "both" / "report.html").exists()
     assert "Parquet" not in (tmp_path / "both" / "report.html").read_text().split("<script")[0]

@@ -51,11 +51,9 @@ def test_a_label_of_copies_is_not_compared_and_does_not_end_a_study() -> None:
     assert one.notes.filter(id="replications-identical")["point"].unique().to_list() == [0]
     told = findings(one)
     assert told and not any(each.shown for each in told)
-    assert {each.why for each in told} == {
-        "not tested: the replications of fq_codel are copies of one run"
-    }
+    assert {each.why for each in told} == {"not tested: all replications of fq_codel are identical"}
     page = one.report().to_markdown()
-    assert "best with" not in page and "fq_codel are copies" in page
+    assert "best with" not in page and "fq_codel are identical" in page
     lone = {"name": "s", "scenario": scenario | {"links": {**scenario["links"]}}}
     lone["scenario"]["links"]["down"] = {"rate": "20mbit", "queue": "fq_codel"}
     exact = aqmlab.study(

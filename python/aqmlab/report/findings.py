@@ -206,14 +206,14 @@ def _sentence(same: Sequence[ContestResult], measure: Shown, places: int, axis: 
         apart = "" if one else "of the cases "
         return f"{what}: equal in each replication (means {apart}{_span(same, measure)})."
     least, largest = measure.bounds
-    able = f"a measured difference of {measure.text(most)} or more would have been"
+    able = f"a measured difference of {measure.text(most)} or more would have been significant"
     if most > largest - least:
         able = "so few replications could not have shown any"
     # Means of several places differ for other reasons.
     seen = f"means {_span(same, measure)}"
     if one is None:
         seen = f"differences up to {measure.text(max(abs(each.effect) for each in same))}"
-    return f"{what}: no difference shown ({seen}; {able})."
+    return f"{what}: no significant difference ({seen}; {able})."
 
 
 def _shown(same: Sequence[ContestResult], measure: Shown, one: ContestResult | None) -> str:

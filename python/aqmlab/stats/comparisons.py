@@ -190,7 +190,7 @@ class _Test:
         if all(np.ptp(each) == 0 for each in self.samples) and len(set(self.means.values())) == 1:
             return "every run gave the same"
         if copies := [name for name in self.names if name in self.contest.copies]:
-            return f"not tested: the replications of {' and '.join(copies)} are copies of one run"
+            return f"not tested: all replications of {' and '.join(copies)} are identical"
         if all(np.ptp(each) == 0 for each in self.samples):
             return "not tested: the runs of each label are copies of one value"
         return ""

@@ -161,7 +161,9 @@ def same_targets(view: Beside) -> Outcome:
     own, other = (curve(each) for each in (view.own, view.other))
     if not own:
         return Outcome(OPEN, "it has no parameter that moves its queue")
-    words = f"told to keep {ms(TARGETS[0])} to {ms(TARGETS[-1])}: queue {_span(own)}"
+    words = (
+        f"target swept from {ms(TARGETS[0])} to {ms(TARGETS[-1])}: mean queuing delay {_span(own)}"
+    )
     if not other:
         return Outcome(OPEN, words)
     words += f", with {view.other.contender} {_span(other)}"

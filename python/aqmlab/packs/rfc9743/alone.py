@@ -67,7 +67,7 @@ CRITERIA: tuple[Question, ...] = (
     ),
     criterion(
         "bufferbloat", "5.1.2", "Bufferbloat", "alone", "considered",
-        "Which queue does it keep standing in a deep FIFO, and what do others wait?",
+        "How long is its queue in a deep FIFO, and how much delay does that add for others?",
         {
             path.name: scenario(
                 path.links(), {"own": bulk(OWN, 2), "ping": load({"kind": "probe"})}, 30, 10
