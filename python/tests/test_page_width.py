@@ -151,7 +151,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     question = "8.3 Parameter sensitivity and stability"
     judged = Table(columns, ((question, Verdict("not decided", ""), "queue 9 ms"),),
                    kind="verdict brief")  # fmt: skip
-    each = Document("Rows, as of `try`", (Figure("rows", "Rows", "", "", rows), words, judged))
+    seen = Table((*columns, Column("where")), (*((*row, "x" * 90) for row in judged.rows),),
+                 kind="verdict glance")  # fmt: skip
+    each = Document(
+        "Rows, as of `try`", (Figure("rows", "Rows", "", "", rows), words, judged, seen)
+    )
     return {
         "rows": save(each, folder / "rows", figures=False),
         "title": long.write_report(folder / "title", figures=False),
@@ -176,6 +180,8 @@ def test_nothing_is_wider_than_the_page(
     assert page.run(COVERED) == 0
     assert page.run("[...document.querySelectorAll('.scroll:has(> .brief)')].every((each) =>"
                     " each.scrollWidth <= each.clientWidth)")  # fmt: skip
+    assert page.run("[...document.querySelectorAll('.chip')].every((chip) =>"
+                    f" chip.getBoundingClientRect().right <= {width})")  # fmt: skip
     assert not page.problems
 
 
