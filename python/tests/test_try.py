@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -71,6 +72,19 @@ def test_the_page_answers_first_and_marks_the_winner(trial: LineTrial) -> None:
     html = page.to_html()
     assert '<td class="chosen">' in html and "ifb4wan0" in html and "stands for" not in html
     assert "FIFO of the fibre modem, 62500b → line, 2mbit" in html
+
+
+def test_the_answer_counts_what_the_comparison_lists(trial: LineTrial) -> None:
+    compared = comparisons(trial)
+    cost = next(each for each in compared if each.what.is_cost and each.better == "droptail")
+    # As if the other queue had the larger goodput.
+    names = {"droptail": "fq_codel", "fq_codel": "droptail"}
+    means = {names[each]: mean for each, mean in cost.found.means.items()}
+    won = replace(cost, found=replace(cost.found, means=means, best=("fq_codel",)))
+    answer, *rest = sentences(trial, [won if each is cost else each for each in compared])
+    (queue, more), *_ = re.findall(r"Use (\w+).*?, and (\d+) more measures are better", answer)
+    listed = next(each for each in rest if each.startswith(f"{queue} is better than the line"))
+    assert listed.count(";") == int(more)
 
 
 def test_a_difference_that_nobody_would_notice_does_not_count(trial: LineTrial) -> None:

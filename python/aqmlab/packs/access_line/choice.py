@@ -195,15 +195,15 @@ def sentences(trial: LineTrial, compared: Sequence[PairedDifference]) -> list[st
 def _answer(choice: Choice, compared: Sequence[PairedDifference]) -> str:
     """The queue to use, and its gain over the line as it is."""
     name = choice.queue
-    won = [each for each in _gains(name, compared) if each.better == name]
-    others = len(won) - 1
+    won = next(each for each in _gains(name, compared) if each.better == name)
+    others = sum(each.better == name for each in _between(name, BASELINE, compared)) - 1
     more = f", and {count(others, 'more measure')} {'is' if others == 1 else 'are'} better"
     alike = f" ({listed(choice.as_good)}: as good)" if choice.as_good else ""
     costs = [each for each in _between(name, BASELINE, compared) if each.what.is_cost]
     worse = [each.what.words for each in costs if each.better == BASELINE]
     left = f"; worse: only {listed(worse)}" if worse else "; nothing is shown to be worse"
     return (
-        f"Use {name}{alike}: {won[0].told(name)}{more if others else ''} than with the line as it "
+        f"Use {name}{alike}: {won.told(name)}{more if others else ''} than with the line as it "
         f"is{left}."
     )
 
