@@ -109,6 +109,11 @@ def test_the_page_carries_every_chart(folder: Path) -> None:
         assert "https://vega.github.io/schema" in text
 
 
+def test_dashes_are_explained_where_there_are_any(result: Reproduction) -> None:
+    (caption,) = (each.caption for each in result.figures if each.id == "figure-2")
+    assert "Dashes: HRED" in caption
+
+
 def test_every_figure_is_there_in_three_formats(folder: Path) -> None:
     for figure in FIGURES:
         assert (folder / f"figures/{figure}.svg").read_text(encoding="utf-8").startswith("<svg")
@@ -154,7 +159,8 @@ def test_a_subset_makes_a_smaller_report(tmp_path: Path) -> None:
     assert {"median-delay", "spikes-60ms", "spikes-100ms", "response-alike", "fairness"} <= claims
     # Those about the longer path, which is another part.
     assert not claims & {"long-path", "long-path-favours", "long-path-level"}
-    assert "figure-9" not in {figure.id for figure in part.figures}
+    figures = {figure.id: figure for figure in part.figures}
+    assert "figure-9" not in figures and "Dashes" not in figures["figure-2"].caption
     Page(part.write_report(tmp_path).read_text(encoding="utf-8"))
 
 

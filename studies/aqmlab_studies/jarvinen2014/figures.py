@@ -101,8 +101,9 @@ def _delays(measured: Measurements) -> Figure:
         "Figure 2: queuing delay with 4+4 flows",
         f"Half of the packets wait for at most {min(half):.0f} to {max(half):.0f} ms, by queue; "
         f"5 % wait longer than {at[best]:.0f} ms with {best}, {at[worst]:.0f} ms with {worst}.",
-        "Cumulative distribution over the packets of 100 replications. Dashes: HRED with a "
-        "setting that is not the printed one. Click on the legend to single out a queue.",
+        "Cumulative distribution over the packets of 100 replications. "
+        + ("Dashes: HRED with a setting that is not the printed one. " if {*at} & {*FITTED} else "")
+        + "Click on the legend to single out a queue.",
         charts.cdf(curves, COLOURS, "queuing delay (ms)", dashed=FITTED),
     )
 
