@@ -262,6 +262,11 @@ def test_every_control_has_a_name_and_no_page_is_too_wide(opened: Browser) -> No
         assert opened.run("document.documentElement.scrollWidth") <= width
         assert opened.run(ENDS) <= width, "also of long names of parameters"
         assert opened.run("matchMedia('(prefers-reduced-motion: reduce)').matches")
+    opened.look(1280, 800)
+    opened.choose("#discipline-1", "red-ns2")
+    names = "[...document.querySelectorAll('.field > code')]"
+    assert "min_threshold" in opened.run(f"{names}.map((each) => each.textContent)")
+    assert opened.run(f"Math.max(...{names}.map((each) => each.offsetHeight))") < 26, "one line"
     nodes = opened.send("Accessibility.getFullAXTree")["nodes"]
     roles = {"button", "combobox", "textbox", "slider", "image", "link"}
     named = [

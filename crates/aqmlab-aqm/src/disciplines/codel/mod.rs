@@ -116,9 +116,8 @@ pub(crate) fn target_below_packet(target: Span, largest: u64, rate: Rate) -> Opt
         id: "codel-target-below-packet",
         text: format!(
             "A packet of {largest} bytes takes {packet} on a link of {rate}, no less than CoDel's \
-             target of {target}. There it is not the target that counts but the backlog: a queue \
-             of one full packet is never too long, and a longer one always is. Delays stay above \
-             the target."
+             target of {target}. On a link this slow, CoDel accepts one full-size packet, and any \
+             longer queue counts as above the target: delays stay above it."
         ),
     })
 }
