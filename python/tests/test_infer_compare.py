@@ -133,7 +133,7 @@ def test_the_same_best_and_worst_stand_once() -> None:
 @pytest.mark.parametrize(
     ("samples", "why"),
     [
-        ({"a": [1.0, 1.0, 1.0], "b": [2.0, 2.0, 2.0]}, "copies"),
+        ({"a": [1.0, 1.0, 1.0], "b": [2.0, 2.0, 2.0]}, "a label have the same value"),
         ({"a": [1.0, 1.0, 1.0], "b": [1.0, 1.0, 1.0]}, "every run gave the same"),
         ({"a": [1.0], "b": [2.0]}, "only one run each"),
         ({"a": [1.0, 2.0], "b": [2.0]}, "only one run each"),

@@ -79,7 +79,7 @@ def reproduce(
     Prints the tables and statements of the paper with what was measured, and
     writes all results and a report (HTML; not with --json) to results/NAME or --out.
     With `all`, every study is run, and one table says how far each agrees.
-    With --check the exit status is 1 unless all is reproduced, for artefact evaluation.
+    --check is for artefact evaluation: the exit status says whether anything differs.
     """
     from aqmlab.reproduce.catalogue import place, places
 

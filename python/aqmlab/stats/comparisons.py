@@ -192,7 +192,7 @@ class _Test:
         if copies := [name for name in self.names if name in self.contest.copies]:
             return f"not tested: all replications of {' and '.join(copies)} are identical"
         if all(np.ptp(each) == 0 for each in self.samples):
-            return "not tested: the runs of each label are copies of one value"
+            return "not tested: all runs of a label have the same value"
         return ""
 
     def _errors(self) -> None:
