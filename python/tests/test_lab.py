@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -195,6 +196,27 @@ LANES = """(async () => {
   };
   return [colours(0, half), colours(half, half)];
 })()"""
+
+
+WRITTEN = """(async () => {
+  const kind = CanvasRenderingContext2D.prototype, draw = kind.fillText, seen = [];
+  kind.fillText = function (text, ...place) {
+    seen.push(text);
+    draw.call(this, text, ...place);
+  };
+  document.getElementById("step").click();
+  for (let count = 0; count < 4; count += 1)
+    await new Promise((done) => requestAnimationFrame(done));
+  kind.fillText = draw;
+  return seen;
+})()"""
+
+
+def test_an_empty_queue_has_no_time_in_the_queue(opened: Browser) -> None:
+    play(opened, 1)
+    captions = [text for text in opened.run(WRITTEN) if "packet" in text]
+    assert captions and not [text for text in captions if "in the queue" in text]
+    assert any(re.fullmatch(r"\d+ packets?; longest wait [\d.]+ ms", text) for text in captions)
 
 
 def test_dualpi2_has_one_lane_for_l4s_and_one_for_the_rest(opened: Browser) -> None:
