@@ -176,7 +176,9 @@ def test_the_texts_of_tours_say_what_the_page_shows(opened: Browser) -> None:
     assert sum(codel["rates"]) / sum(tail["rates"]) == pytest.approx(0.94, abs=0.01)
     assert middle(codel) < 5 < 230 < middle(tail) < 270
     assert sum(patient["rates"]) > 0.99 * sum(tail["rates"]) and middle(patient) > 5 * middle(codel)
-    small_buffer = shown(opened, 0)[4]
+    *_, (long, apart), small_buffer = shown(opened, 0)
+    assert middle(long) > 400 > 20 > apart["waits"][-1]
+    assert sum(apart["rates"][2:]) > 0.99 * sum(long["rates"][2:])
     assert 10 < middle(small_buffer[0]) < small_buffer[0]["waits"][-1] <= 24
     (_, (_, flood), (last, apart)) = shown(opened, 3)
     waits = opened.run(f"{BINS}(1, 0, 8).map((bin) => bin.waits[1] ?? 0)")
