@@ -71,3 +71,13 @@ def test_a_parking_lot_keeps_its_order(path: list[str]) -> None:
     (red,) = {each["text"][0] for each in spec["layer"][0]["data"]["values"]
               if each["colour"] == "#c0392b"}  # fmt: skip
     assert red == scenario["bottleneck"]
+
+
+def test_a_bottleneck_that_is_not_drawn_is_not_called_red() -> None:
+    link = {"rate": "10mbit", "delay": "5ms"}
+    flows = {name: {"path": [name], "return_path": ["up"]} for name in "ab"}
+    table = {"duration": "1s", "links": dict.fromkeys(("a", "b", "up"), link), "flows": flows}
+    told = [caption(json.loads(Scenario(table | {"bottleneck": name}).resolved))
+            for name in ("a", "up")]  # fmt: skip
+    assert ["red is" in each for each in told] == [True, False]
+    assert all("Not drawn, on the return path: up, 10mbit" in each for each in told)

@@ -358,11 +358,13 @@ def _edges(layout: DiagramLayout) -> Iterator[dict[str, Any]]:
 
 def caption(scenario: Scenario) -> str:
     """Explanation of the picture of a scenario."""
-    apart = [", ".join(edge.label) for edge in DiagramLayout(scenario).apart]
-    back = f" Not drawn, on the return path: {'; '.join(apart)}." if apart else ""
+    apart = DiagramLayout(scenario).apart
+    labels = "; ".join(", ".join(edge.label) for edge in apart)
+    back = f" Not drawn, on the return path: {labels}." if apart else ""
+    is_drawn = not any(edge.bottleneck for edge in apart)
+    red = f"; red is the bottleneck, {scenario['bottleneck']}" if is_drawn else ""
     return (
-        "Lines are links, with rate, one-way delay, queue and its limit; red is the bottleneck, "
-        f"{scenario['bottleneck']}. Words beside the nodes are the groups of flows that begin (→ "
-        "after the name) and end there. Nodes follow from the paths of the flows."
-        f"{back}"
+        f"Lines are links, with rate, one-way delay, queue and its limit{red}. Words at the nodes "
+        "are the groups of flows that begin (→ after the name) and end there. Nodes follow from "
+        f"the paths of the flows.{back}"
     )
