@@ -25,7 +25,7 @@ NARROW = 184
 CROWDED = 14
 """More bars than these need the whole width."""
 MOST_CURVES = 12
-"""More distributions than these cannot be told apart."""
+"""Largest number of distributions in one picture."""
 UNEVEN = 4
 """Numbers whose widest gap is this many times the narrowest are on a logarithmic axis."""
 

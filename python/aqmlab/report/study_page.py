@@ -57,7 +57,7 @@ SHOWN_POINTS = 300
 SIDE_BY_SIDE = 6
 """Up to so many points are columns of the tables of all measures."""
 MOST_COLUMNS = 5
-"""Of more points, so many measures are columns."""
+"""Largest number of measures that are columns of a table with a row for each point."""
 MOST_PANELS = 6
 """Delay against goodput has a panel for each point of the other axes; with more it is left out."""
 
