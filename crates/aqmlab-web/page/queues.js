@@ -73,7 +73,7 @@ function drawQueue(side, number, now, cx, width, height) {
   const waited = side.last?.sojourn;
   const count = side.queue.length === 1 ? "1 packet" : `${side.queue.length} packets`;
   // The wait is that of packets that left: there may be one while the queue is empty.
-  const caption = `${count}${waited === null || waited === undefined ? "" : `; ${narrow ? "waited" : "longest wait"} ${ms(waited)}`}`;
+  const caption = `${count}${waited === null || waited === undefined ? "" : `${narrow ? "," : "; longest wait"} ${ms(waited)}`}`;
   // Packets that fall pass behind it.
   cx.strokeStyle = ink.panel; cx.lineWidth = 5; cx.lineJoin = "round";
   cx.strokeText(caption, box.x, height - 8);
