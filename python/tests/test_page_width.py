@@ -185,6 +185,16 @@ def test_nothing_is_wider_than_the_page(
     assert not page.problems
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_charts_of_a_run_fill_the_page(page: Browser, pages: dict[str, Path], width: int) -> None:
+    page.look(width, 800)
+    page.open(pages["run"].as_uri())
+    charts = "[...document.querySelectorAll('.chart')]"
+    page.wait_for(f"{charts}.length > 2 && {charts}.every((each) => each.querySelector('svg'))")
+    used = "each.querySelector('svg').getBoundingClientRect().width / each.clientWidth"
+    assert page.run(f"Math.min(...{charts}.map((each) => {used}))") > 0.9
+
+
 @pytest.mark.parametrize("which", ["study", "many"])
 def test_tables_of_studies_are_read_without_scrolling(
     page: Browser, pages: dict[str, Path], which: str

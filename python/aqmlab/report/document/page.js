@@ -47,12 +47,12 @@ function config() {
   };
 }
 
-// Charts of several panels have sizes of their own: no wider than the page, as many side by side
-// as there is room for, and all of a row as wide as the page together.
+// Panels below each other are as wide as the page; of others, as many are side by side as there is
+// room for, and all of a row are as wide as the page together.
 function fitted(spec, room) {
   if ("vconcat" in spec) {
-    const narrow = (panel) => ({ ...panel, width: Math.min(panel.width, room - AXIS) });
-    return { ...spec, vconcat: spec.vconcat.map(narrow) };
+    const wide = (panel) => ({ ...panel, width: room - AXIS });
+    return { ...spec, vconcat: spec.vconcat.map(wide) };
   }
   if ("concat" in spec) {
     const least = Math.min(spec.concat[0].width, room - AXIS);
