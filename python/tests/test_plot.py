@@ -13,7 +13,7 @@ import pytest
 import aqmlab
 from aqmlab import InputError
 from aqmlab.report import run_console
-from aqmlab.report.document import Figure
+from aqmlab.report.document import Figure, Section, Table
 from aqmlab.report.document.colours import RAMP, by_label
 from aqmlab.report.plot import behaviour
 from aqmlab.report.run_page import figures
@@ -66,6 +66,19 @@ def test_the_report_of_a_run_shows_windows_drops_and_marks(run: aqmlab.RunResult
         each for each in figures(aqmlab.run(SCENARIO, set=marking)) if each.id == "course"
     )
     assert {row["name"] for row in rows(panels(marked)[-1])} == {"marked"}
+
+
+@pytest.mark.parametrize("flows", [3, 60])
+def test_few_flows_are_shown_and_the_others_on_demand(flows: int) -> None:
+    result = aqmlab.run(SCENARIO, set={"flows.bulk.count": flows, "duration": "1s"})
+    (section,) = (each for each in result.report().blocks if getattr(each, "id", "") == "flows")
+    assert isinstance(section, Section) and isinstance(section.blocks[0], Table)
+    assert len(section.blocks[0].rows) == min(flows, 12)
+    folded = [each for each in section.blocks if isinstance(each, Section)]
+    assert [each.title for each in folded] == ["All 60 flows"] * (flows > 12)
+    assert [len(each.blocks[0].rows) for each in folded if isinstance(each.blocks[0], Table)] == [
+        50
+    ] * (flows > 12)
 
 
 def test_another_busy_link_is_named() -> None:

@@ -36,6 +36,8 @@ from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.results import BUSY, RunResult, groups_of
 
 SHOWN_FLOWS = 50
+FEW_FLOWS = 12
+"""Number of flows that a page shows at once; more are on demand."""
 PERCENTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999,
                "max": 1.0}  # fmt: skip
 MOST_BESIDE = 3
@@ -207,7 +209,11 @@ def _flows(result: RunResult) -> Iterator[Block]:
         return
     left = result.flows.height - SHOWN_FLOWS
     more = [Text(f"... and {count(left, 'flow')} more in flows.parquet.", "soft")]
-    yield Section("Flows", (flows(result), *(more if left > 0 else ())), id="flows")
+    blocks: tuple[Block, ...] = (flows(result), *(more if left > 0 else ()))
+    if result.flows.height > FEW_FLOWS:
+        title = f"All {result.flows.height} flows"
+        blocks = (flows(result, FEW_FLOWS), Section(title, blocks, folded=True))
+    yield Section("Flows", blocks, id="flows")
 
 
 def _applications(result: RunResult) -> Iterator[Block]:
