@@ -39,7 +39,7 @@ PYTEST := $(BIN)/python -m pytest --dist loadfile
 # rustfmt by name: modules that a macro declares are not found from lib.rs.
 RUSTFMT := rustfmt --edition 2024
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
-# What compiles criterion too, and with it other features of libraries, is apart.
+# Benchmarks would add criterion, and with it other features of libraries.
 TESTED := --workspace --exclude aqmlab-benches
 # Crates that others can use.
 PUBLISHED := -p aqmlab-core -p aqmlab-aqm -p aqmlab-tcp
