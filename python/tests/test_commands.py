@@ -163,6 +163,15 @@ def test_explain_takes_what_set_and_rules_take(given: str, found: str, aqmlab: A
     assert_refused(aqmlab("explain", "codel_p95"), "unknown name")
 
 
+def test_explain_finds_the_words_of_tc_in_sources(aqmlab: Aqmlab) -> None:
+    [losses] = json.loads(aqmlab.ok("explain", "gemodel", "--json").stdout)
+    assert losses["name"] == "gilbert-elliott"
+    assert [each["name"] for each in losses["params"]] == ["p", "r", "bad", "good"]
+    netem = json.loads(aqmlab.ok("explain", "netem", "--json").stdout)
+    assert {"link", "jitter", "slot"} <= {each["name"] for each in netem}
+    assert_refused(aqmlab("explain", "fqcodel"), "unknown name", "fq_codel")
+
+
 def test_explain_finds_a_parameter_wherever_it_is(aqmlab: Aqmlab) -> None:
     entries = json.loads(aqmlab("explain", "limit", "--json").stdout)
     assert {"codel", "droptail"} <= {entry["name"] for entry in entries}

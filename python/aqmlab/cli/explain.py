@@ -13,7 +13,7 @@ from aqmlab.cli import options
 from aqmlab.cli.common import check_chart, load_own, print_json, save_chart
 from aqmlab.cli.listing import entries, studies
 from aqmlab.cli.options import argument, flag, option
-from aqmlab.errors import input_error, unknown
+from aqmlab.errors import input_error, nearest, unknown
 
 KEY = re.compile(r"(link|flow)s\.[^.]+\.(?:(.+\..+)|(.+))")
 STATISTIC = re.compile(r"_(?:mean|max|p\d+)$")
@@ -83,10 +83,17 @@ def find(name: str | None) -> list[dict[str, Any]]:
         return found
     if of_tc := [each for each in every if (each.get("tc") or "").split()[:1] == [name]]:
         return of_tc
+    if of_manual := _of_manual(name, every):
+        return of_manual
     head, dot, parameter = name.partition(".")
     named = [entry for entry in reference() if head in (entry["name"], entry["section"])]
     if not dot or not named:
-        raise unknown("name", head, dict.fromkeys(entry["name"] for entry in every))
+        guess = nearest(head, [entry["name"] for entry in every])
+        raise input_error(
+            "unknown name; known: those of `aqmlab list`, sections and keys of scenarios",
+            given=head,
+            hint=f"did you mean `{guess}`?" if guess else None,
+        )
     known = dict.fromkeys(each["name"] for entry in named for each in entry["params"])
     known |= {each["word"]: None for entry in named for each in entry.get("words", ())}
     raise unknown(f"parameter of {head}", parameter, known)
@@ -114,6 +121,17 @@ def matching(name: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any
         if params or words:
             found.append(entry | {"params": params, "asked": words})
     return measured + found
+
+
+def _of_manual(name: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The parameters that a manual of `tc` has under this name: `netem`, `gemodel`."""
+    word = re.compile(rf"\btc-.*\b{re.escape(name)}\b")
+    found = []
+    for entry in entries:
+        params = [each for each in entry["params"] if word.search(each["source"])]
+        if params:
+            found.append(entry | {"params": params})
+    return found
 
 
 def _own(name: str) -> dict[str, Any]:
