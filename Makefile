@@ -36,6 +36,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # The tests of a file share what it prepares.
 PYTEST := $(BIN)/python -m pytest --dist loadfile
+# Files with tests of a mark: collecting all files takes each process a few seconds.
+PACKETS = $(shell grep -l real_packets python/tests/test_*.py)
+SLOW = $(shell grep -l mark.slow python/tests/test_*.py)
 # rustfmt by name: modules that a macro declares are not found from lib.rs.
 RUSTFMT := rustfmt --edition 2024
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
@@ -77,16 +80,16 @@ test-python: $(VENV)/.tools
 
 # Two at a time: most wait for their packets, and more would wait for a processor.
 test-packets: $(VENV)/.tools
-	$(PYTEST) -n 2 -m "real_packets and not slow" -rR
+	$(PYTEST) -n 2 -m "real_packets and not slow" -rR $(PACKETS)
 
 test-slow: $(VENV)/.tools
 	@$(MAKE) --no-print-directory -j 2 test-slow-packets test-slow-rest BESIDE="$(IDLE)"
 
 test-slow-packets: $(VENV)/.tools
-	$(PYTEST) -n 2 -m "slow and real_packets" -rR
+	$(PYTEST) -n 2 -m "slow and real_packets" -rR $(SLOW)
 
 test-slow-rest: $(VENV)/.tools
-	$(BESIDE) $(PYTEST) -n $(JOBS) -m "slow and not real_packets"
+	$(BESIDE) $(PYTEST) -n $(JOBS) -m "slow and not real_packets" $(SLOW)
 
 # With rustls, for which the QUIC libraries are built again.
 test-tls:
