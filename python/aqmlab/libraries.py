@@ -9,6 +9,7 @@ Modules that must load without them use this; all others import a library as usu
 
 from __future__ import annotations
 
+import resource
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,20 @@ NAMES = (
     "vl_convert",  # 0.1 s and 60 MB, for pictures alone
     "xarray",  # no extra has it
 )
+
+
+LEAST_MEMORY = 2_000_000
+"""Address space in kB for tables; on two cores long studies abort with 1,600,000 (2026-11-30)."""
+
+
+def lack_of_memory() -> str:
+    """Why no library for tables can be loaded; empty if they can. With too little address space
+    OpenBLAS loops for ever or raises SIGINT, and polars aborts."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY or soft // 1024 >= LEAST_MEMORY:
+        return ""
+    problem = f"{LEAST_MEMORY} kB of memory are needed, and {soft // 1024} allowed"
+    return f"{problem}; raise the limit (ulimit -v {LEAST_MEMORY})"
 
 
 def __getattr__(name: str) -> Any:

@@ -118,9 +118,16 @@ def test_few_open_files(files: int, study: Path, right: dict[str, bytes]) -> Non
         assert table_bytes(study.parent / "out") == right
 
 
-def test_little_memory(study: Path) -> None:
-    done = shell("ulimit -v 80000; aqmlab study study.toml --json --out out", study.parent)
-    assert_refused(done, "a library cannot be loaded: ", "(ulimit -v)", status=1)
+@pytest.mark.parametrize("kilobytes", [80_000, 600_000, 1_990_000])
+def test_little_memory(study: Path, kilobytes: int) -> None:
+    """Between these OpenBLAS loops for ever, and polars aborts."""
+    text = f"ulimit -v {kilobytes}; aqmlab study study.toml --json --out out"
+    lack = "2000000 kB of memory are needed"
+    assert_refused(shell(text, study.parent), lack, "(ulimit -v 2000000)", status=1)
+    text = f"ulimit -v {kilobytes}; aqmlab shell --out out -- echo never"
+    assert_refused(shell(text, study.parent), lack, "nothing was run")
+    done = shell(f"ulimit -v {kilobytes}; aqmlab run scenario.toml", study.parent)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_few_threads(capsys: pytest.CaptureFixture[str]) -> None:

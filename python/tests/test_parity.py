@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 import signal
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -15,6 +17,11 @@ import pytest
 from helpers import PATIENCE, Aqmlab, assert_refused, command, started
 from test_mahimahi import events
 from test_pcapng import read
+
+import aqmlab
+from aqmlab.errors import DamageWarning
+from aqmlab.packs.parity import pack
+from aqmlab.study.runner import finished
 
 pytestmark = pytest.mark.real_packets
 
@@ -286,3 +293,22 @@ def test_a_published_study_runs_with_real_packets(aqmlab: Aqmlab, tmp_path: Path
     again = aqmlab("reproduce", "cs244_2015", *chosen, *run, "--json")
     assert "real packets, run" not in again.stderr
     assert json.loads((tmp_path / "out" / "emulated" / "manifest.json").read_text()) == manifest
+
+
+def test_real_packets_are_kept_elsewhere_if_the_folder_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here it is not writable after they were sent."""
+    (tmp_path / "s.toml").write_text(LINKS.format(duration="300ms") + BULK)
+    values = [{"label": by, "set": {}} for by in pack.BOTH]
+    axes = [{"name": "by", "values": values}]
+    study = aqmlab.Study({"name": "s", "scenario": str(tmp_path / "s.toml"), "axes": axes})
+    (batch,) = finished([(1, study.points[1].scenario, 0)], None)
+    sent: Any = [SimpleNamespace(results=batch, lateness={"p99_s": 0.0}, remarks=())]
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    out = Path("/proc/nowhere")
+    with pytest.warns(DamageWarning, match=f"^{out}: .*; the results are in ") as told:
+        found = pack.put_together(study, sent, out)
+    assert str(told[0].message).endswith(str(found.result.folder))
+    assert found.result.folder and found.result.folder.parent == tmp_path
+    assert aqmlab.StudyResult.open(found.result.folder).runs.height == 2

@@ -570,16 +570,22 @@ def test_a_folder_is_made_and_held_before_the_command_starts(
 
 
 @as_root
-def test_a_disk_that_is_full_in_the_end_costs_no_results(aqmlab: Aqmlab, tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--quiet", "--json"])
+def test_a_disk_that_is_full_in_the_end_costs_no_results(
+    aqmlab: Aqmlab, tmp_path: Path, option: str
+) -> None:
     (tmp_path / "disk").mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", str(tmp_path / "disk")]
     if subprocess.run(mount, check=False).returncode:
         pytest.skip("nothing can be mounted here")
     try:
         fill = "head -c 1150k /dev/zero > disk/filler; exit 3"
-        done = aqmlab("shell", "--out", "disk/o", "--", "sh", "-c", fill)
+        done = aqmlab("shell", option, "--out", "disk/o", "--", "sh", "-c", fill)
+        refused = aqmlab("shell", "--out", "disk/p", "--", "echo", "never")
+        assert not (tmp_path / "disk/p").exists()
     finally:
         subprocess.run(["umount", str(tmp_path / "disk")], check=True)
+    assert_refused(refused, "disk/p: no space left on the disk; nothing was run", status=1)
     assert done.returncode == 3
     (place,) = re.findall(r"no space left on the disk; the results are in (\S+)", done.stderr)
     assert "the command ended with status 3" in done.stderr

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from aqmlab import _core, plain
+from aqmlab import _core, libraries, plain
 from aqmlab.cli.common import EXAMPLES, FAILURE, INPUT_ERROR, INTERRUPTED, fail, reported
 from aqmlab.cli.misuse import Command, Misuse, told
 from aqmlab.errors import nearest
@@ -116,6 +116,9 @@ COMPLETE = "--complete"
 def main() -> None:
     """The console script `aqmlab`."""
     check_open_files()
+    if libraries.lack_of_memory():
+        for name in ("numpy", "polars", "scipy"):
+            sys.modules[name] = None  # type: ignore[assignment]
     words = sys.argv[1:]
     try:
         if words[:1] == [COMPLETE]:

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
-from aqmlab import plain, signals
+from aqmlab import libraries, plain, signals
 from aqmlab.errors import (
     ClusterError,
     ClusterWarning,
@@ -141,6 +141,8 @@ def absent(error: ModuleNotFoundError, *, for_cluster: bool) -> NoReturn:
     """Ends the program because a package is missing, with the command that installs it."""
     if error.name not in REPORT:
         bug(error)
+    if lack := libraries.lack_of_memory():
+        fail(lack, FAILURE)
     hint = f"pip install 'aqmlab[{'cluster' if for_cluster else 'report'}]'"
     fail(f"this needs the package {error.name}, which is not installed ({hint})", FAILURE)
 

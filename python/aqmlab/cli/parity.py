@@ -70,4 +70,6 @@ def parity(
             told=lambda number, total: say(f"real packets, run {number + 1} of {total}"),
             recorded=recordings(pcap, pcap_ring, log or [], pcap_at),
         )
-    finish(found, folder, json=json, figures=figures)
+    place = found.result.folder or folder
+    finish(found, place, json=json, figures=figures)
+    raise SystemExit(int(place != folder))

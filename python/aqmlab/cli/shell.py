@@ -158,7 +158,7 @@ def shell(
     kept.keep(done, command_line())
     if json:
         print_json(_as_json(done))
-    elif not quiet or kept.problem:
+    if kept.problem or not (quiet or json):
         _tell(done, kept)
     raise SystemExit(done.status or bool(kept.problem))
 

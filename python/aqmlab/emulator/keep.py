@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aqmlab import signals
-from aqmlab.errors import FolderError, StorageError, input_error, stored
+from aqmlab import libraries, signals
+from aqmlab.errors import EmulationError, FolderError, StorageError, input_error, stored
 from aqmlab.files import LOCK, OWNER, lock, unlock
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ PROBE_BYTES = 1 << 20
 """Size that must be free before anything is run."""
 WHOLE = 1 << 18
 """Bytes of each packet that are kept: all of them."""
-LEAST_RING = 1 << 20
+LEAST_RING = 10**6
 NEAR = "near"
 """Where packets are captured if nothing else is said: where the command sends or gets them."""
 Log = tuple[str, str, Sequence[str]]
@@ -127,15 +127,16 @@ class Reserved:
 
     def __enter__(self) -> Reserved:
         if self.folder is not None:
+            if lack := libraries.lack_of_memory():
+                raise EmulationError(f"{self.folder}: {lack}; nothing was run")
             with stored(self.folder, "nothing was run"):
                 self._reserve(self.folder)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._release()
-        if kind is not None and self._made and self.folder is not None:
-            with suppress(OSError):
-                self.folder.rmdir()
+        if kind is not None:
+            self._remove_empty()
 
     def _reserve(self, folder: Path) -> None:
         if folder.exists() and not folder.is_dir():
@@ -152,12 +153,20 @@ class Reserved:
                 advice = "nothing was run. Choose another folder with --out"
                 raise FolderError(f"{folder}: this folder is not empty; {advice}")
             size = os.fstat(self._lock).st_size
-            os.pwrite(self._lock, bytes(PROBE_BYTES), size)
+            left = PROBE_BYTES  # A disk that fills up takes a part of it first.
+            while left:
+                left -= os.pwrite(self._lock, bytes(left), size + PROBE_BYTES - left)
             os.fsync(self._lock)
             os.ftruncate(self._lock, size)
         except (FolderError, OSError):
             self._release()
+            self._remove_empty()
             raise
+
+    def _remove_empty(self) -> None:
+        if self._made and self.folder is not None:
+            with suppress(OSError):
+                self.folder.rmdir()
 
     def _release(self) -> None:
         if self._lock >= 0 and self.folder is not None:

@@ -5,6 +5,8 @@ The results are a study with one axis, `by`: `simulator` and `emulator`.
 
 from __future__ import annotations
 
+import tempfile
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,13 +16,13 @@ import numpy as np
 
 from aqmlab import _core
 from aqmlab.campaign import Campaign, Case, Filled, Pack, Plan, Question, Reading
-from aqmlab.errors import InputError
+from aqmlab.errors import DamageWarning, InputError, StorageError
 from aqmlab.metrics import registered
 from aqmlab.numbers import seconds
 from aqmlab.packs.parity import EMULATOR, SIMULATOR
 from aqmlab.report.document import Figure
 from aqmlab.report.plot import StudyPlot
-from aqmlab.results import Gathered, StudyResult
+from aqmlab.results import Batch, Gathered, StudyResult
 from aqmlab.results.tables import MemoryTables
 from aqmlab.study.execute import folder_of, study_info
 from aqmlab.study.runner import finished
@@ -101,7 +103,9 @@ def course(of: Campaign) -> Figure | None:
 
 
 def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None) -> Parity:
-    """Simulates what `done` has of real packets, and puts both into one result."""
+    """Simulates what `done` has of real packets, and puts both into one result. If `out` cannot be
+    written to, it is in a new folder for temporary files, which a warning names: the real packets
+    cannot be had again."""
     repeat = study.replications
     jobs = [(number, study.points[0].scenario, number) for number in range(repeat)]
     batches = [*finished(jobs, None), *(each.results for each in done)]
@@ -109,8 +113,18 @@ def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None
         tables, scenarios = MemoryTables(Gathered(batches)), study.points.scenarios
         result = StudyResult(study_info(study), tables, scenarios, computed=study.total)
     else:
-        with folder_of(study, out, emulated=True) as folder:
-            folder.add(batches)
-            folder.finish()
-            result = folder.result(computed=study.total)
+        try:
+            result = _written(study, batches, out)
+        except StorageError as error:
+            place = Path(tempfile.mkdtemp(prefix="aqmlab-results-"))
+            result = _written(study, batches, place)
+            problem = f"{out}: {error.strerror}; the results are in {place}"
+            warnings.warn(DamageWarning(problem), stacklevel=2)
     return Parity(study, result, done)
+
+
+def _written(study: Study, batches: Sequence[Batch], out: Path) -> StudyResult:
+    with folder_of(study, out, emulated=True) as folder:
+        folder.add(batches)
+        folder.finish()
+        return folder.result(computed=study.total)
