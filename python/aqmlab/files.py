@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import gzip
 import io
 import os
 import platform
@@ -13,6 +12,7 @@ import stat
 import time
 import zlib
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 MOST = 256 << 20
@@ -20,6 +20,8 @@ MOST = 256 << 20
 PATIENCE_SECONDS = 10.0
 """Time for which a pipe may be silent."""
 BLOCK = 1 << 20
+PACKED = {"gzip": b"\x1f\x8b", "bz2": b"BZh"}
+"""Modules of compressed files, and how these begin."""
 LOCK = ".lock"
 """The file by which a process has a folder for itself."""
 OWNER = ".lock.owner"
@@ -47,14 +49,19 @@ def read_bytes(path: Path, most: int = MOST) -> bytes:
         os.close(descriptor)
 
 
-def gunzip(content: bytes, path: Path, most: int = MOST) -> bytes:
-    """What is in a gzip file. Raises `OSError` if that is more than `most` bytes or damaged."""
+def unpack(content: bytes, path: Path, most: int = MOST) -> bytes:
+    """Content of a gzip or bzip2 file; other content unchanged. Raises `OSError` if that is damaged
+    or more than `most` bytes."""
+    kind = next((kind for kind, magic in PACKED.items() if content.startswith(magic)), None)
+    if kind is None:
+        return content
     try:
-        unpacked = gzip.GzipFile(fileobj=io.BytesIO(content)).read(most + 1)
+        with import_module(kind).open(io.BytesIO(content)) as packed:
+            unpacked: bytes = packed.read(most + 1)
     except EOFError:
-        raise OSError(errno.EINVAL, "it is a gzip file that ends early", str(path)) from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        problem = f"it is a damaged gzip file ({error})"
+        raise OSError(errno.EINVAL, f"it is a {kind} file that ends early", str(path)) from None
+    except (OSError, zlib.error) as error:
+        problem = f"it is a damaged {kind} file ({error})"
         raise OSError(errno.EINVAL, problem, str(path)) from None
     if len(unpacked) > most:
         raise OSError(errno.EFBIG, _too_large(most), str(path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import sys
 from textwrap import wrap
 
@@ -163,6 +164,21 @@ def table(
 
     rule = "─" * (sum(wide) + len(gap) * (len(wide) - 1))
     return [styled(title, BOLD), styled(line(heads), BOLD), rule, *map(line, rows)]
+
+
+FORMULA = r"^[=+\-@\t\r]"
+"""Texts that a spreadsheet runs as a formula."""
+
+
+def cell(value: object) -> object:
+    """The value of a cell of CSV: a formula that is no number gets an apostrophe in front."""
+    if not (isinstance(value, str) and re.match(FORMULA, value)):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value
 
 
 def flush(text: str = "") -> None:

@@ -39,6 +39,9 @@ def test_a_name_that_a_spreadsheet_would_run_is_text_in_csv(aqmlab: Aqmlab, tmp_
     assert aqmlab("run", "scenario.toml", "--out", "out").returncode == 0
     assert aqmlab("export", "out", "x.csv", "--table", "groups").returncode == 0
     assert set(pl.read_csv(tmp_path / "x.csv")["group"]) == {"'=1+1", "second"}
+    course = pl.read_csv(tmp_path / "out/data/course.csv")
+    assert "'=1+1.0" in set(course["name"])
+    assert not course["name"].str.starts_with("=").any()
     assert aqmlab("export", "out", "x.parquet", "--table", "groups").returncode == 0
     assert set(pl.read_parquet(tmp_path / "x.parquet")["group"]) == {"=1+1", "second"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import os
 import shlex
@@ -50,13 +51,20 @@ def test_a_gzip_file_has_a_limit_of_what_is_in_it(
 ) -> None:
     # Two parts, as `cat a.gz b.gz` makes: the limit is of the sum.
     packed = gzip.compress(b" " * (5 << 20)) + gzip.compress(b" " * (5 << 20))
-    assert files.gunzip(packed, Path("x")) == b" " * (10 << 20)
+    assert files.unpack(packed, Path("x")) == b" " * (10 << 20)
     with pytest.raises(OSError, match="more than 9 MiB"):
-        files.gunzip(packed, Path("x"), most=9 << 20)
+        files.unpack(packed, Path("x"), most=9 << 20)
     for damaged in (packed[:-1], packed[:100], b"\x1f\x8bxx", packed + b"no gzip"):
         with pytest.raises(OSError, match="gzip"):
-            files.gunzip(damaged, Path("x"))
-    monkeypatch.setattr(files.gunzip, "__defaults__", (1 << 20,))
+            files.unpack(damaged, Path("x"))
+    other = bz2.compress(b" " * (5 << 20)) * 2
+    assert files.unpack(other, Path("x")) == b" " * (10 << 20)
+    with pytest.raises(OSError, match="more than 9 MiB"):
+        files.unpack(other, Path("x"), most=9 << 20)
+    for damaged in (other[:-1], b"BZhx"):
+        with pytest.raises(OSError, match="bz2"):
+            files.unpack(damaged, Path("x"))
+    monkeypatch.setattr(files.unpack, "__defaults__", (1 << 20,))
     done = compared_with(aqmlab, tmp_path, "bomb.flent.gz", packed)
     assert_refused(done, "bomb.flent.gz", "more than 1 MiB")
 

@@ -25,6 +25,7 @@ from aqmlab.errors import InputError, renamed, unknown
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.numbers import count
 from aqmlab.report.document import Document
+from aqmlab.report.exports import plain_text
 from aqmlab.results import StudyResult
 from aqmlab.scenario import Scenario
 from aqmlab.study import Study
@@ -282,7 +283,7 @@ class Campaign(Reported):
 
     def csv_files(self) -> dict[str, str]:
         """readings.csv: `table`."""
-        return {"readings.csv": self.table.write_csv()}
+        return {"readings.csv": plain_text(self.table).write_csv()}
 
     @property
     def table(self) -> pl.DataFrame:

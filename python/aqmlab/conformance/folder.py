@@ -16,7 +16,7 @@ import polars as pl
 from pydantic import BaseModel, Field
 
 from aqmlab.errors import input_error
-from aqmlab.files import gunzip, read_bytes
+from aqmlab.files import read_bytes, unpack
 from aqmlab.scenario.form import checked
 
 CASE = "case.json"
@@ -164,10 +164,8 @@ def read(file: Path) -> bytes:
         raise input_error(f"this file is missing; {found}", file=str(file)) from None
     except OSError as error:
         raise input_error(f"cannot be read: {error.strerror}", file=str(file)) from None
-    if file.suffix != ".gz":
-        return content
     try:
-        return gunzip(content, file)
+        return unpack(content, file)
     except OSError as error:
         raise input_error(str(error.strerror), file=str(file)) from None
 

@@ -28,8 +28,9 @@ from typing import Any
 
 import polars as pl
 
+from aqmlab import plain
 from aqmlab.errors import input_error, stored, unknown
-from aqmlab.files import gunzip, read_bytes
+from aqmlab.files import read_bytes, unpack
 from aqmlab.results import RunResult, StudyResult, groups_of, run_of
 from aqmlab.results.tables import PART
 from aqmlab.scenario.quantity import canonical
@@ -66,7 +67,7 @@ def export(result: StudyResult, file: Path, *, table: str = "", run: int | None 
         if run is not None:
             run_of(result, run)  # there is one
             frame = frame.filter(run=run)
-        frame = _plain_text(frame) if suffix == ".csv" else frame
+        frame = plain_text(frame) if suffix == ".csv" else frame
         write: Fill = getattr(frame, WRITERS[suffix])
     else:
         one = run_of(result, run or 0)
@@ -77,11 +78,11 @@ def export(result: StudyResult, file: Path, *, table: str = "", run: int | None 
         replace(file, write)
 
 
-def _plain_text(frame: pl.DataFrame) -> pl.DataFrame:
+def plain_text(frame: pl.DataFrame) -> pl.DataFrame:
     """The table with an apostrophe before texts that a spreadsheet would run as a formula: names of
     links and labels are anybody's."""
     texts = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
-    is_formula = texts.str.contains(r"^[=+\-@\t\r]")
+    is_formula = texts.str.contains(plain.FORMULA)
     return frame.with_columns(pl.when(is_formula).then("'" + texts).otherwise(texts).name.keep())
 
 
@@ -334,7 +335,7 @@ def _line() -> pl.Expr:
 
 # Measurements of other programs
 
-KNOWN = "a data file of flent (.flent.gz), or JSON of iperf3 or irtt"
+KNOWN = "a data file of flent (.flent, .flent.gz, .flent.bz2), or JSON of iperf3 or irtt"
 DERIVED = (" avg", " sum", " fairness")
 """Endings of flent's series that are made of others."""
 
@@ -352,10 +353,7 @@ class OutsideRun:
 def read(path: Path) -> OutsideRun:
     """The measurement in a file. Raises `InputError` if it is none that is known."""
     try:
-        content = read_bytes(path)
-        if content[:2] == b"\x1f\x8b":
-            content = gunzip(content, path)
-        found = json.loads(content)
+        found = json.loads(unpack(read_bytes(path), path))
     except OSError as error:
         raise input_error(str(error.strerror), file=str(path)) from None
     except (ValueError, RecursionError):

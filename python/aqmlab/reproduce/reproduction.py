@@ -20,6 +20,7 @@ from aqmlab.campaign.reported import SCHEMA, Reported
 from aqmlab.errors import input_error
 from aqmlab.numbers import count
 from aqmlab.report.document import Document, Figure
+from aqmlab.report.exports import plain_text
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, CellTable, Warning
@@ -386,8 +387,10 @@ class Reproduction(Reported):
             for table in self.tables
             for cell in table.to_json()["cells"]
         ]
-        claims = pl.DataFrame([each.to_json() for each in self.claims], infer_schema_length=None)
-        return {
-            "cells.csv": pl.DataFrame(cells, infer_schema_length=None).write_csv(),
-            "claims.csv": claims.drop("possible", "comparisons", strict=False).write_csv(),
-        }
+        claims = [each.to_json() for each in self.claims]
+        files = {}
+        for name, rows in {"cells.csv": cells, "claims.csv": claims}.items():
+            frame = pl.DataFrame(rows, infer_schema_length=None)
+            told = frame.drop("possible", "comparisons", strict=False)
+            files[name] = plain_text(told).write_csv()
+        return files

@@ -12,6 +12,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from aqmlab.plain import cell
+
 Spec = dict[str, Any]
 Colours = Mapping[str, str]
 
@@ -37,7 +39,8 @@ def data(rows: Sequence[Mapping[str, Any]]) -> Spec:
         return {"values": []}
     # Texts are not parsed: the type "string" turns an empty one into null, which has no colour.
     numbers = {key: "number" for key, each in rows[0].items() if not isinstance(each, str)}
-    return {"values": csv_text(rows[0], rows), "format": {"type": "csv", "parse": numbers}}
+    values = csv_text(rows[0], rows, is_sheet=False)
+    return {"values": values, "format": {"type": "csv", "parse": numbers}}
 
 
 def rows_of(curves: Mapping[str, Iterable[Any]], **forms: str) -> list[dict[str, Any]]:
@@ -55,13 +58,19 @@ def rows_of(curves: Mapping[str, Iterable[Any]], **forms: str) -> list[dict[str,
 
 
 def csv_text(
-    names: Iterable[str], rows: Iterable[Mapping[str, Any]], heads: Mapping[str, str] | None = None
+    names: Iterable[str],
+    rows: Iterable[Mapping[str, Any]],
+    heads: Mapping[str, str] | None = None,
+    *,
+    is_sheet: bool = True,
 ) -> str:
-    """Rows as CSV with the columns `names`, some with other headings (`heads`)."""
+    """Rows as CSV with the columns `names`, some with other headings (`heads`). In a sheet, texts
+    that a spreadsheet would run as a formula get an apostrophe."""
     text, names = io.StringIO(), list(names)
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([(heads or {}).get(name, name) for name in names])
-    writer.writerows([row.get(name) for name in names] for row in rows)
+    cells = ([row.get(name) for name in names] for row in rows)
+    writer.writerows([map(cell, row) for row in cells] if is_sheet else cells)
     return text.getvalue()
 
 
