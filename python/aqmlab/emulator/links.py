@@ -92,7 +92,7 @@ def from_options(
     try:
         return from_tables(links, names["down"], names["up"], settings)
     except InputError as error:
-        raise _about_options(error, own) from None
+        raise _about_options(error, own, settings) from None
 
 
 def from_tables(
@@ -228,11 +228,17 @@ def _pairs(text: str, option: str) -> dict[str, Any]:
     return settings
 
 
-def _about_options(error: InputError, own: Mapping[str, Mapping[str, Any]]) -> InputError:
+def _about_options(
+    error: InputError, own: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]
+) -> InputError:
     """The error with the option instead of the key: `links.down.rate` is `rate`, or `down (rate)`
-    if that is in the link's own text."""
+    if that is in the link's own text. Keys of `--set` remain."""
     key = error.key
     if error.file == "--set":
+        return error
+    # A file that a value of `--set` names; the short forms are NAME.KEY and queue.
+    inner = key.removeprefix("links.")
+    if any(f"{form}.".startswith(f"{each}.") for each in settings for form in (key, inner)):
         return error
     found = re.match(r"links\.((down|up)\d*)\.?(.*)", key)
     if found:

@@ -92,13 +92,9 @@ def run(
     overrides = mapping_of(set, "set")
     if seed is not None:
         overrides["seed"] = whole(seed, 0, "seed")
-    if isinstance(record, str):
-        overrides["record.level"] = record
-    elif record is not None:
-        keys = mapping_of(plain(record), "record")
-        overrides |= {f"record.{key}": value for key, value in keys.items()}
+    keys = {"level": record} if isinstance(record, str) else mapping_of(plain(record), "record")
     number = whole(replication, 0, "replication")
-    scenario = load(source, overrides)
+    scenario = load(source, overrides, {f"record.{key}": value for key, value in keys.items()})
     return run_scenario(scenario, number, recording(scenario, pcap, pcap_links, qlog))
 
 
@@ -176,20 +172,20 @@ def recorded(record: Record) -> list[str]:
 
 def load(
     source: str | Path | Mapping[str, Any] | Scenario | typed.Scenario,
-    overrides: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    own: Mapping[str, Any] | None = None,
 ) -> Scenario:
-    """The checked scenario in a file, a mapping, or another scenario, with overrides."""
-    overrides = plain(overrides)
-    # Errors about overrides of other options than `--set` do not name it.
-    own = {key: value for key, value in overrides.items() if key.startswith("record.")}
-    given = {key: value for key, value in overrides.items() if key not in own}
+    """The checked scenario in a file, a mapping, or another scenario, with settings, which errors
+    call `--set`, and other overrides, of the program's `own`."""
+    own = plain(own or {})
+    given = {key: value for key, value in plain(settings).items() if key not in own}
     if isinstance(source, Scenario):
-        if not overrides:
+        if not (given or own):
             return source
         table = json.loads(source.resolved)
         return Scenario(table, overrides=own, settings=given, folders=source.folders)
     if isinstance(source, typed.Scenario):
-        return Scenario(source.table(), overrides=overrides, folders=list(source.folders))
+        return Scenario(source.table(), overrides={**given, **own}, folders=list(source.folders))
     if isinstance(source, Mapping):
         return Scenario(plain(source), overrides=own, settings=given)
     path = path_of(source)
