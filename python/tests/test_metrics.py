@@ -18,6 +18,7 @@ from aqmlab._core import check_playable
 from aqmlab.metrics import values
 from aqmlab.metrics.catalogue import COMPUTED, METRICS
 from aqmlab.scenario import Scenario
+from aqmlab.search import Measure
 
 LINKS = {
     "down": {"rate": "10mbit", "delay": "5ms", "queue": "codel", "thresholds": ["15000b"]},
@@ -178,6 +179,16 @@ def test_the_metrics_are_their_definitions() -> None:
     assert found["near", "loss_share_link"] == 0
     total = found["near", "goodput"] + found["far", "goodput"]
     assert 0.8 * found["down", "throughput"] < total < found["down", "throughput"] <= 10e6
+
+
+def test_a_group_with_the_name_of_a_link_has_its_own_throughput() -> None:
+    result = run(duration="1s", flows=flows(down={}, near={}))
+    found = dict(values(result, "throughput").select("subject", "value").iter_rows())
+    assert set(found) == {"down", "down (group)", "far", "up", "near"}
+    row = result.metrics.filter(subject="down", metric="throughput", direction="forward")
+    assert [found["down (group)"]] == row["value"].to_list() != [found["down"]]
+    measure = Measure.parse("max:throughput@down (group)", "goal")
+    assert measure.of(result).tolist() == [found["down (group)"]]
 
 
 def test_losses_are_shares_by_cause() -> None:

@@ -121,7 +121,7 @@ METRICS = (
            **_made("goodput_share", "share of the goodput", NEITHER, "traffic")),
     Metric("throughput", "link, flow, group", "bit/s", "Of a link, the egress: packets "
            "transmitted in full after the warm-up. Of flows, all packets of their senders, with "
-           "headers and retransmissions.",
+           "headers and retransmissions. A group with the name of a link is called `NAME (group)`.",
            f"{COMPUTED}; table `flows`: `throughput_bps`; of links over time: series "
            "`throughput_bps`", "RFC 7928, sections 2.5 and 4.2",
            **_made("throughput", "throughput", MORE, "links", "traffic", "runs")),

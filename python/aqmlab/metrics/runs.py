@@ -43,6 +43,10 @@ class Runs:
         return self.scenarios[run // self.replications]
 
 
+OF_GROUP = " (group)"
+"""Ending of the name of a group where a link has the same name and metric."""
+
+
 def of_rows(
     table: str, subject: str, column: str, name: str = "", key: str = "quantity"
 ) -> Callable[[Runs, str], pl.DataFrame]:
@@ -54,12 +58,23 @@ def of_rows(
         rows = runs.table(table)
         if name:
             rows = rows.filter(pl.col(key).cast(pl.String) == name.format(statistic).rstrip("_"))
+            rows = _apart(rows) if key == "metric" else rows
             rows = rows.unique(["run", subject], keep="first", maintain_order=True)
         if table == "times":
             rows = rows.filter(pl.col("count") > 0)
         return _told(rows.select("run", subject, column.format(statistic)))
 
     return compute
+
+
+def _apart(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of one metric, with groups called `NAME (group)` that have the name of a link: rows of
+    links have no direction."""
+    pl = libraries.polars
+    is_link = pl.col("direction").is_null()
+    both = ~is_link & is_link.any().over("run", "subject")
+    name = pl.col("subject").cast(pl.String)
+    return rows.with_columns(pl.when(both).then(name + OF_GROUP).otherwise(name).alias("subject"))
 
 
 def of_formula(table: str, subject: str, formula: Formula) -> Callable[[Runs, str], pl.DataFrame]:

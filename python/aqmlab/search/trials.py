@@ -21,6 +21,7 @@ from aqmlab import _core
 from aqmlab.errors import FolderError, InputError, input_error, unknown
 from aqmlab.metrics import Metric, find, scale, values, with_unit
 from aqmlab.metrics.registry import LESS, MORE, NEITHER
+from aqmlab.metrics.runs import OF_GROUP
 from aqmlab.metrics.samples import Floats
 from aqmlab.report.document import write_text
 from aqmlab.results import RunResult, StudyResult, groups_of
@@ -88,7 +89,9 @@ class Measure:
 
     def check(self, scenario: Mapping[str, Any]) -> None:
         """Raises `InputError` if the scenario has no such link or group."""
-        known = [*scenario["links"], *groups_of(scenario), "all"]
+        links, groups = scenario["links"], groups_of(scenario)
+        both = (each + OF_GROUP for each in groups if each in links)
+        known = list(dict.fromkeys([*links, *groups, *both, "all"]))
         if self.subject and self.subject not in known:
             raise unknown("link or group", self.subject, known, key=self.text)
 
