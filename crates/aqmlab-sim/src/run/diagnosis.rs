@@ -299,12 +299,13 @@ impl Examined<'_> {
     /// together with the other links of its medium.
     fn busy(&self, index: usize) -> f64 {
         let config = &self.scenario.links[index];
-        let is_beside = |(other, of): &(usize, &LinkConfig)| {
-            *other == index || of.medium.is_some() && of.medium == config.medium
+        let used = |n| self.simulation.network.link(n).utilisation(self.simulation.now);
+        let used: f64 = if config.medium.is_none() {
+            used(index)
+        } else {
+            let is_beside = |n: &usize| self.scenario.links[*n].medium == config.medium;
+            (0..self.scenario.links.len()).filter(is_beside).map(used).sum()
         };
-        let beside = self.scenario.links.iter().enumerate().filter(is_beside);
-        let links = &self.simulation.network;
-        let used: f64 = beside.map(|(n, _)| links.link(n).utilisation(self.simulation.now)).sum();
         used * config.rate.as_bps() as f64 / config.service_rate().as_bps() as f64
     }
 
