@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import PATIENCE, Aqmlab, assert_refused, command, started
+from helpers import PATIENCE, Aqmlab, assert_refused, command, run_program, started
 from test_mahimahi import events
 from test_pcapng import read
 
@@ -312,3 +312,12 @@ def test_real_packets_are_kept_elsewhere_if_the_folder_cannot_be_written(
     assert str(told[0].message).endswith(str(found.result.folder))
     assert found.result.folder and found.result.folder.parent == tmp_path
     assert aqmlab.StudyResult.open(found.result.folder).runs.height == 2
+
+
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    place = tmp_path / "no\udcff"
+    place.mkdir()
+    (place / "s.toml").write_text(LINKS.format(duration="300ms") + BULK)
+    done = run_program(command("parity", "s.toml", "--out", "out"), cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert (place / "out/report.html").exists()

@@ -69,7 +69,7 @@ def parity(
             "name": file.stem,
             "title": f"{file.stem}: simulated and with real packets",
             "replications": repeat,
-            "scenario": str(file.resolve()),
+            "scenario": str(file),
             "axes": [axis],
         },
         set=overrides,
