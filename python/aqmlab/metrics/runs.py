@@ -24,6 +24,8 @@ class Runs:
         The scenario of each point with every default.
     replications : int, default 1
         Runs of each point.
+    columns : callable, optional
+        Returns some columns of a table. Default: of the whole table.
     """
 
     def __init__(
@@ -31,7 +33,9 @@ class Runs:
         table: Callable[[str], pl.DataFrame],
         scenarios: Sequence[Mapping[str, Any]],
         replications: int = 1,
+        columns: Callable[[str, list[str]], pl.DataFrame] | None = None,
     ) -> None:
+        self.columns = columns or (lambda name, names: table(name).select(names))
         self.table = table
         """The table called so: `links`, `groups`, `times`, `packets`, ..."""
         self.scenarios = scenarios
@@ -55,14 +59,17 @@ def of_rows(
 
     def compute(runs: Runs, statistic: str) -> pl.DataFrame:
         pl = libraries.polars
-        rows = runs.table(table)
+        value = column.format(statistic)
+        # The table with the most columns, for the metrics that pages ask for first.
+        of_links = table == "links"
+        rows = runs.columns(table, ["run", subject, value]) if of_links else runs.table(table)
         if name:
             rows = rows.filter(pl.col(key).cast(pl.String) == name.format(statistic).rstrip("_"))
             rows = _apart(rows) if key == "metric" else rows
             rows = rows.unique(["run", subject], keep="first", maintain_order=True)
         if table == "times":
             rows = rows.filter(pl.col("count") > 0)
-        return _told(rows.select("run", subject, column.format(statistic)))
+        return _told(rows.select("run", subject, value))
 
     return compute
 

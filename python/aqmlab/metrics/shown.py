@@ -156,7 +156,8 @@ def everything(result: StudyResult, first: int | None = None) -> list[Shown]:
 
 def _beside(result: StudyResult) -> list[str]:
     """Other links that were busy at some point: the other direction, mostly."""
-    rows = result.links.with_columns(pl.col("link").cast(pl.String))
+    links = result.stored.load("links", ["run", "link", "utilisation"])
+    rows = links.select(result.point_of_run, pl.col("link").cast(pl.String), "utilisation")
     busy = rows.group_by("point", "link").agg(pl.col("utilisation").mean())
     named = set(busy.filter(pl.col("utilisation") > LINK_BUSY)["link"]) - set(result.bottlenecks)
     return sorted(named)[:MOST_BESIDE]
@@ -175,10 +176,11 @@ def _of_group(result: StudyResult, runs: Runs, group: str) -> Iterator[Shown]:
     """The first score that the group has, or its goodput if that is what it is for; and its first
     time."""
     times = list(_first(runs, "times", group))
-    if group in set(result.scores["group"].cast(pl.String)):
+    if group in set(result.stored.load("scores", ["group"])["group"].cast(pl.String)):
         yield from _first(runs, "scores", group)
     elif all(each.metric.name == "delay" for each in times):
-        flows = result.flows.filter(pl.col("group").cast(pl.String) == group)
+        flows = result.stored.load("flows", ["group", "size_bytes"])
+        flows = flows.filter(pl.col("group").cast(pl.String) == group)
         if flows.height and flows["size_bytes"].is_null().all():
             goodput, _ = find("goodput")
             own = goodput.values(runs).filter(pl.col("subject") == group)

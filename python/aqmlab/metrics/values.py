@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -15,6 +16,7 @@ from aqmlab.metrics.registry import find, own
 from aqmlab.metrics.runs import Runs
 from aqmlab.metrics.table import computed
 from aqmlab.results import METRICS, RunResult, StudyResult
+from aqmlab.results.run import load
 from aqmlab.results.tables import Tables
 
 if TYPE_CHECKING:
@@ -41,10 +43,12 @@ def runs_of(result: RunResult | StudyResult, first: int | None = None) -> Runs:
         return Runs(result.raw, [result.scenario])
     replications = result.info.replications
     if first is None:
-        return Runs(result.raw, result.scenarios, replications)
-    these = pl.col("run") < first * replications
+        return Runs(result.raw, result.scenarios, replications, result.stored.load)
     scenarios = result.scenarios[:first]
-    return Runs(lambda name: result.raw(name).filter(these), scenarios, replications)
+    part = result.stored.of_runs(range(first * replications))
+    return Runs(
+        cache(lambda name: load(part, name, scenarios, replications)), scenarios, replications
+    )
 
 
 def table(

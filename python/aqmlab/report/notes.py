@@ -20,7 +20,7 @@ def kinds(result: StudyResult) -> list[dict[str, Any]]:
     points, and the number of runs."""
     names = [name for name, _ in result.info.axes]
     found = []
-    notes = result.pooled_notes.sort("point", "run", maintain_order=True)
+    notes = result.pooled_notes  # by run, so by point
     for (subject, id_), rows in notes.group_by("subject", "id", maintain_order=True):
         places = rows.select(names).unique(maintain_order=True).rows() if names else [()]
         points = [" ".join(place) or result.info.name for place in places]
@@ -47,7 +47,7 @@ def _elsewhere(named: Sequence[str], shown: str) -> str:
 
 def _idle(result: StudyResult) -> Iterator[dict[str, Any]]:
     """The scenario's bottleneck had nothing to do, and another link is shown."""
-    named = sorted({str(scenario["bottleneck"]) for scenario in result.scenarios})
+    named = sorted(result.named_bottlenecks)
     shown = result.bottlenecks[0]
     if named != [shown] and len(set(result.bottlenecks)) == 1:
         text = _elsewhere(named, shown)

@@ -201,7 +201,8 @@ class RunResult(TableAttributes):
 
         Raises `InputError` if the name is unknown.
         """
-        return self.raw(name).drop("run")
+        frame = self.raw(name)
+        return frame[[each for each in frame.columns if each != "run"]]  # `drop` starts threads
 
     def raw(self, name: str) -> pl.DataFrame:
         """Returns the table `name` as stored, with the column `run`."""

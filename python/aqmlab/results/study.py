@@ -143,6 +143,11 @@ class StudyResult(TableAttributes):
         """
         return aqmlab.accessors.folder.open_results(Path(folder))
 
+    @property
+    def stored(self) -> Tables:
+        """The tables as stored, of which columns and runs can be read alone."""
+        return self._tables
+
     def raw(self, name: str) -> pl.DataFrame:
         """Returns the table `name` as stored: `run` and its own columns; `notes` with those about
         all replications of a point."""
@@ -241,11 +246,17 @@ class StudyResult(TableAttributes):
         bottlenecks, it is the busiest link that all points have, so that they are comparable.
         """
         names, common = self._facts.bottlenecks, self._facts.links
-        use = {link: own for link, own in use_of(self.raw("links")).items() if link in common}
+        use = use_of(self._tables.load("links", ["link", "utilisation", "sojourn_mean_s"]))
+        use = {link: own for link, own in use.items() if link in common}
         if len(set(names)) > 1:
             most = max(sorted(use), key=lambda link: use[link], default="")
             return [most] * len(names) if most else names
         return [in_place_of(names[0], use)] * len(names)
+
+    @property
+    def named_bottlenecks(self) -> set[str]:
+        """Bottlenecks that the scenarios name."""
+        return set(self._facts.bottlenecks)
 
     @property
     def group_names(self) -> list[str]:
