@@ -123,7 +123,9 @@ class Browser:
     def click(self, selector: str) -> None:
         """Moves the mouse to the middle of the selected element."""
         place = self.run(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); "
+            f"(async () => {{ const e = document.querySelector({json.dumps(selector)}); "
+            # A frame may still move it.
+            "for (const _ of [1, 2]) await new Promise((done) => requestAnimationFrame(done)); "
             "e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect(); "
             "return [r.x + r.width / 2, r.y + r.height / 2]; })()"
         )

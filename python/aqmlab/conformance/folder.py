@@ -165,9 +165,12 @@ def read(file: Path) -> bytes:
     except OSError as error:
         raise input_error(f"cannot be read: {error.strerror}", file=str(file)) from None
     try:
-        return unpack(content, file)
+        unpacked = unpack(content, file)
     except OSError as error:
         raise input_error(str(error.strerror), file=str(file)) from None
+    if file.suffix == ".gz" and unpacked is content:
+        raise input_error("it is no gzip file", file=str(file))
+    return unpacked
 
 
 def _read_table(file: Path, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
