@@ -42,8 +42,6 @@ SLOW = $(shell grep -l mark.slow python/tests/test_*.py)
 # rustfmt by name: modules that a macro declares are not found from lib.rs.
 RUSTFMT := rustfmt --edition 2024
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
-# Benchmarks would add criterion, and with it other features of libraries.
-TESTED := --workspace --exclude aqmlab-benches
 # Crates that others can use.
 PUBLISHED := -p aqmlab-core -p aqmlab-aqm -p aqmlab-tcp
 PYTHON_FILES := python studies tools examples
@@ -69,11 +67,11 @@ test:
 
 # With the programs and shared libraries of examples, beside which Python's tests set the same in Python.
 tests-compiled:
-	cargo test $(TESTED) --quiet --no-run
-	cargo build $(TESTED) --quiet --profile test --bins --examples
+	cargo test --workspace --quiet --no-run
+	cargo build --workspace --quiet --profile test --bins --examples
 
 test-rust:
-	MAKEFLAGS= $(BESIDE) cargo test $(TESTED) --quiet
+	MAKEFLAGS= $(BESIDE) cargo test --workspace --quiet
 
 test-python: $(VENV)/.tools
 	$(BESIDE) $(PYTEST) -n $(JOBS) -m "not real_packets and not slow"
@@ -140,7 +138,7 @@ format: $(VENV)/.tools
 
 # Built like the tests (optimised a little, with debug assertions and overflow checks) and with
 # them: of the whole workspace, or else cargo builds the crates with other features once more.
-FUZZ_BUILD := cargo build $(TESTED) --quiet --profile test --examples
+FUZZ_BUILD := cargo build --quiet --profile test --workspace --examples
 FUZZ := $(or $(CARGO_TARGET_DIR),target)/debug/examples/random_scenarios
 MINUTES ?= 10
 SEED ?= $(shell date -u +%Y%m%d)
@@ -156,7 +154,7 @@ fuzz-ranges:
 	$(FUZZ) --ranges
 
 fuzz-parsers:
-	AQMLAB_SEED=$(SEED) AQMLAB_INPUTS=$(INPUTS) cargo test $(TESTED) --quiet --test parsers
+	AQMLAB_SEED=$(SEED) AQMLAB_INPUTS=$(INPUTS) cargo test --quiet --workspace --test parsers
 
 # What is measured is what a wheel has; the environment keeps it until the next change.
 bench: $(VENV)/.installed
@@ -177,8 +175,8 @@ bench-steering: $(VENV)/.installed
 	$(BIN)/python crates/aqmlab-sim/benches/steering.py
 
 bench-disciplines:
-	cargo bench -p aqmlab-benches
-	$(PYTHON) crates/benches/table.py
+	cargo bench -p aqmlab-aqm
+	$(PYTHON) crates/aqmlab-aqm/benches/table.py
 
 characterize: $(VENV)/.installed
 	$(BIN)/python -m tools.characterize_example docs/characterize-results.md

@@ -1,8 +1,8 @@
 //! Nanoseconds for a packet through each discipline: one enqueue and one
 //! dequeue on a queue that stands, with the counting that every run has.
 //!
-//! `cargo bench -p aqmlab-benches`, or `make bench-disciplines` for the table in the README of
-//! `aqmlab-aqm`.
+//! `cargo bench -p aqmlab-aqm`, or `make bench-disciplines` for the table in
+//! the crate's README.
 
 use std::hint::black_box;
 

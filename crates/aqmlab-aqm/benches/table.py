@@ -1,5 +1,5 @@
 """The table in the crate's README, and the costs in the reports of `aqmlab characterize`, from
-what `cargo bench -p aqmlab-benches` measured last.
+what `cargo bench -p aqmlab-aqm` measured last.
 
 `make bench-disciplines` measures and writes it.
 """
@@ -12,12 +12,11 @@ import re
 from datetime import date
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-CRATE = ROOT / "crates" / "aqmlab-aqm"
-MEASURED = ROOT / "target" / "criterion"
+CRATE = Path(__file__).parents[1]
+MEASURED = CRATE.parents[1] / "target" / "criterion"
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
 LOADS = ("1 flow", "1000 flows")
-COSTS = ROOT / "python" / "aqmlab" / "packs" / "rfc7928" / "costs.json"
+COSTS = CRATE.parents[1] / "python" / "aqmlab" / "packs" / "rfc7928" / "costs.json"
 
 
 def nanoseconds(load: str, name: str) -> float:
