@@ -7,6 +7,7 @@ milliseconds a point and, last, the peak of the process's memory.
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -21,6 +22,12 @@ POINTS = (1_000, 10_000, 100_000)
 COLUMNS = ("plan", "runs", "report", "page", "MB")
 ACROSS = 10
 """Length of the second axis."""
+ALONE = os.environ | {
+    "POLARS_MAX_THREADS": "1",
+    "_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0",
+}
+"""One thread also for tables, whose allocator returns memory at once: otherwise the peak depends on
+the load of the machine."""
 
 
 def study(points: int) -> aqmlab.Study:
@@ -62,7 +69,7 @@ def measured(points: int) -> dict[str, float]:
 def in_child(points: int) -> dict[str, float]:
     """The columns, of a study in a process of its own."""
     words = [sys.executable, "-m", "tools.bench.points", "--here", str(points)]
-    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    done = subprocess.run(words, check=True, capture_output=True, text=True, env=ALONE)
     found: dict[str, float] = json.loads(done.stdout)
     return found
 

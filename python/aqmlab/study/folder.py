@@ -80,8 +80,9 @@ REST = {LOCK, OWNER, f"{MANIFEST}.tmp", f"{SCENARIOS}.tmp", SCENARIOS}
 """Files that may be in a folder after an interrupted first write."""
 LARGE_ROWS = 1 << 18
 """Rows of series and packets that are put together in memory, for a chunk of several batches."""
-PART_ROWS = 5_000
-"""Rows of a table, roughly, of the runs whose metrics are computed together."""
+PART_ROWS = 1_000
+"""Rows of a table, roughly, of the runs whose metrics are computed together; a parsed scenario has
+20 kB."""
 
 
 class ResultsFolder:
