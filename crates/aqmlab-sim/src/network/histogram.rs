@@ -10,6 +10,63 @@ use aqmlab_core::Span;
 /// Buckets per power of two.
 const EACH: u64 = 1024;
 
+/// Counts by bucket, in pages of `EACH` buckets. Most times of a run are of a few powers of two:
+/// pages without any are not there, so that copies (of snapshots) and sums have little to do.
+#[derive(Clone)]
+struct Counts {
+    /// Where each page begins in `counts`; far beyond its end if it is not there.
+    starts: [u32; 64],
+    counts: Vec<u64>,
+}
+
+impl Counts {
+    const fn new() -> Self {
+        Counts { starts: [u32::MAX / 2; 64], counts: Vec::new() }
+    }
+
+    /// Returns the count of a bucket, to change it.
+    #[inline(always)]
+    fn at(&mut self, bucket: usize) -> &mut u64 {
+        let (page, place) = (bucket / EACH as usize % 64, bucket % EACH as usize);
+        let mut at = self.starts[page] as usize + place;
+        if at >= self.counts.len() {
+            at = self.make(page) + place;
+        }
+        &mut self.counts[at]
+    }
+
+    /// Adds a page of zeros, and returns where it begins.
+    #[cold]
+    fn make(&mut self, page: usize) -> usize {
+        let start = self.counts.len();
+        self.counts.reserve_exact(EACH as usize);
+        self.counts.resize(start + EACH as usize, 0);
+        self.starts[page] = start as u32;
+        start
+    }
+
+    /// Returns buckets, in order, with their counts; those without may be missing.
+    fn iter(&self) -> impl Iterator<Item = (usize, u64)> {
+        let page = |(page, start): (usize, &u32)| Some((page, self.counts.get(*start as usize..)?));
+        let pages = self.starts.iter().enumerate().filter_map(page);
+        pages.flat_map(|(page, counts)| {
+            (page * EACH as usize..).zip(counts.iter().copied()).take(EACH as usize)
+        })
+    }
+
+    /// Returns the number of nanoseconds that the share `quantile` of `total` times does not exceed,
+    /// as the largest of its bucket.
+    fn quantile(&self, total: u64, quantile: f64) -> u64 {
+        let rank = ((quantile * total as f64).ceil() as u64).max(1);
+        let mut sum = 0;
+        let reached = self.iter().find(|(_, count)| {
+            sum += count;
+            sum >= rank
+        });
+        reached.map_or(0, |(bucket, _)| TimeHistogram::upper(bucket))
+    }
+}
+
 /// Quantiles in a summary.
 pub const QUANTILES: [f64; 6] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999];
 
@@ -63,8 +120,7 @@ pub struct TimeSummary {
 /// Histogram of times: sojourn times of sent packets, and others.
 #[derive(Clone)]
 pub struct TimeHistogram {
-    /// Counts by bucket.
-    counts: Vec<u64>,
+    counts: Counts,
     total: u64,
     pub(super) sum: u128,
     min: Span,
@@ -80,14 +136,14 @@ impl Default for TimeHistogram {
 impl TimeHistogram {
     /// Creates an empty histogram.
     pub fn new() -> Self {
-        TimeHistogram { counts: Vec::new(), total: 0, sum: 0, min: Span::MAX, max: Span::ZERO }
+        TimeHistogram { counts: Counts::new(), total: 0, sum: 0, min: Span::MAX, max: Span::ZERO }
     }
 
-    /// Returns the bucket of a value, and the binary logarithm of the width of the bucket.
+    /// Returns the bucket of a value.
     #[inline(always)]
-    fn bucket(value: u64) -> (usize, u32) {
+    fn bucket(value: u64) -> usize {
         let wider = (value | EACH).ilog2() - EACH.ilog2();
-        ((u64::from(wider) * EACH + (value >> wider)) as usize, wider)
+        (u64::from(wider) * EACH + (value >> wider)) as usize
     }
 
     /// Returns the largest value of a bucket.
@@ -109,18 +165,8 @@ impl TimeHistogram {
         self.sum += u128::from(time.as_nanos()) * u128::from(times);
         self.min = self.min.min(time);
         self.max = self.max.max(time);
-        let (bucket, wider) = Self::bucket(time.as_nanos());
-        if bucket >= self.counts.len() {
-            self.grow(wider);
-        }
-        self.counts[bucket] += times;
+        *self.counts.at(Self::bucket(time.as_nanos())) += times;
         self.total += times;
-    }
-
-    /// Makes room for all values of this power of two.
-    #[cold]
-    fn grow(&mut self, wider: u32) {
-        self.counts.resize(((u64::from(wider) + 2) * EACH) as usize, 0);
     }
 
     /// Returns the number of times, and their sum in seconds.
@@ -130,10 +176,8 @@ impl TimeHistogram {
 
     /// Adds the times of another histogram.
     pub fn add(&mut self, other: &TimeHistogram) {
-        if self.counts.len() < other.counts.len() {
-            self.counts.resize(other.counts.len(), 0);
-        }
-        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+        let more = other.counts.iter().filter(|(_, count)| *count > 0);
+        more.for_each(|(bucket, count)| *self.counts.at(bucket) += count);
         self.total += other.total;
         self.sum += other.sum;
         self.min = self.min.min(other.min);
@@ -157,14 +201,12 @@ impl TimeHistogram {
 
     /// Returns the counts since `before`, an earlier state, by bucket, and their sum; `None` if that
     /// is none.
-    fn counts_since(&self, before: &TimeHistogram) -> Option<(Vec<u64>, u64)> {
+    fn counts_since(&self, before: &TimeHistogram) -> Option<(Counts, u64)> {
         let total = self.total.checked_sub(before.total)?;
-        if before.counts.iter().skip(self.counts.len()).any(|count| *count > 0) {
-            return None;
-        }
         let mut counts = self.counts.clone();
-        for (count, less) in counts.iter_mut().zip(&before.counts) {
-            *count = count.checked_sub(*less)?;
+        for (bucket, less) in before.counts.iter().filter(|(_, count)| *count > 0) {
+            let count = counts.at(bucket);
+            *count = count.checked_sub(less)?;
         }
         Some((counts, total))
     }
@@ -178,7 +220,7 @@ impl TimeHistogram {
     ) -> [f64; N] {
         let since = self.counts_since(before).filter(|(_, total)| *total > 0);
         asked.map(|quantile| {
-            let reached = |(counts, total): &(Vec<u64>, u64)| quantile_of(counts, *total, quantile);
+            let reached = |(counts, total): &(Counts, u64)| counts.quantile(*total, quantile);
             since.as_ref().map_or(f64::NAN, |since| reached(since) as f64 * 1e-9)
         })
     }
@@ -189,7 +231,7 @@ impl TimeHistogram {
             0 => f64::NAN,
             // The buckets give the upper end of one.
             total => {
-                let reached = quantile_of(&self.counts, total, quantile);
+                let reached = self.counts.quantile(total, quantile);
                 reached.min(self.max.as_nanos()) as f64 * 1e-9
             }
         }
@@ -197,28 +239,16 @@ impl TimeHistogram {
 
     /// Returns summary statistics.
     pub fn summary(&self) -> TimeSummary {
-        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let counts = self.counts.iter().filter(|(_, count)| *count > 0);
         TimeSummary {
             count: self.total,
             mean: self.mean(),
             quantiles: QUANTILES.map(|quantile| self.quantile(quantile)),
             min: if self.total == 0 { Span::ZERO } else { self.min },
             max: self.max,
-            buckets: counts.map(|(bucket, count)| (Self::upper(bucket), *count)).collect(),
+            buckets: counts.map(|(bucket, count)| (Self::upper(bucket), count)).collect(),
         }
     }
-}
-
-/// Returns the number of nanoseconds that the share `quantile` of `total` times does not exceed, as
-/// the largest of its bucket.
-fn quantile_of(counts: &[u64], total: u64, quantile: f64) -> u64 {
-    let rank = ((quantile * total as f64).ceil() as u64).max(1);
-    let mut count = 0;
-    let reached = counts.iter().position(|each| {
-        count += each;
-        count >= rank
-    });
-    reached.map_or(0, TimeHistogram::upper)
 }
 
 #[cfg(test)]
@@ -236,9 +266,9 @@ mod tests {
         #[test]
         fn a_bucket_holds_its_values_and_is_narrow(value: u64, shift in 0u32..64) {
             let value = value >> shift;
-            let (bucket, _) = TimeHistogram::bucket(value);
+            let bucket = TimeHistogram::bucket(value);
             let upper = TimeHistogram::upper(bucket);
-            prop_assert_eq!(TimeHistogram::bucket(upper).0, bucket);
+            prop_assert_eq!(TimeHistogram::bucket(upper), bucket);
             prop_assert!(upper >= value && upper - value <= value / EACH);
             if bucket > 0 {
                 prop_assert!(TimeHistogram::upper(bucket - 1) < value);
@@ -250,7 +280,7 @@ mod tests {
             mut values in prop::collection::vec(0u64..100_000_000, 1..300), quantile in 0.0..1.0,
         ) {
             let times = of(&values);
-            let measured = quantile_of(&times.counts, times.total, quantile);
+            let measured = times.counts.quantile(times.total, quantile);
             values.sort_unstable();
             let rank = ((quantile * values.len() as f64).ceil() as usize).max(1);
             let bucket = TimeHistogram::bucket;
@@ -266,8 +296,8 @@ mod tests {
             let mut both = before.clone();
             both.add(&more);
             let (counts, total) = both.counts_since(&before).expect("it is an earlier state");
-            prop_assert_eq!(&counts[..more.counts.len()], &more.counts);
-            prop_assert!(counts[more.counts.len()..].iter().all(|count| *count == 0));
+            let counted = |counts: &Counts| counts.iter().filter(|(_, count)| *count > 0).collect::<Vec<_>>();
+            prop_assert_eq!(counted(&counts), counted(&more.counts));
             prop_assert_eq!(total, second.len() as u64);
             prop_assert_eq!(more.counts_since(&both).is_none(), !first.is_empty());
         }
@@ -279,8 +309,8 @@ mod tests {
         histogram.note_many(Span::from_nanos(7), 3);
         let last = (1 << 30) + (1 << 20) - 1;
         assert_eq!(histogram.summary().buckets, [(7, 4), (last, 1), (u64::MAX, 1)]);
-        let quantile = |of: f64| quantile_of(&histogram.counts, histogram.total, of);
+        let quantile = |of: f64| histogram.counts.quantile(histogram.total, of);
         assert_eq!((quantile(0.0), quantile(1.0)), (7, u64::MAX));
-        assert_eq!(quantile_of(&[], 0, 0.5), 0);
+        assert_eq!(Counts::new().quantile(0, 0.5), 0);
     }
 }
