@@ -9,6 +9,8 @@ Modules that must load without them use this; all others import a library as usu
 
 from __future__ import annotations
 
+import os
+import re
 import resource
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -32,9 +34,14 @@ LEAST_MEMORY = 2_000_000
 """Address space in kB for tables; on two cores long studies abort with 1,600,000 (2026-11-30)."""
 
 
-def lack_of_memory() -> str:
+def obstacle() -> str:
     """Why no library for tables can be loaded; empty if they can. With too little address space
     OpenBLAS loops for ever or raises SIGINT, and polars aborts."""
+    if os.environ.get("POLARS_MAX_THREADS") == "0":
+        return "POLARS_MAX_THREADS=0: polars needs 1 thread or more"
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "0")  # numpy reads it
+    if not re.fullmatch(r"[+-]?\d+", epoch):
+        return f"SOURCE_DATE_EPOCH={epoch}: a whole number of seconds is expected"
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft == resource.RLIM_INFINITY or soft // 1024 >= LEAST_MEMORY:
         return ""

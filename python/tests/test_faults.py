@@ -130,6 +130,12 @@ def test_little_memory(study: Path, kilobytes: int) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("setting", ["POLARS_MAX_THREADS=0", "SOURCE_DATE_EPOCH=x"])
+def test_environments_that_libraries_refuse(study: Path, setting: str) -> None:
+    done = shell(f"{setting} aqmlab study study.toml --json --out out", study.parent)
+    assert_refused(done, f"error: {setting}: ", status=1)
+
+
 def test_few_threads(capsys: pytest.CaptureFixture[str]) -> None:
     """`ulimit -u` does not limit root, so the error is that of CPython."""
 

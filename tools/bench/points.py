@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import aqmlab
+from tools.bench.measure import peak_rss
 
 POINTS = (1_000, 10_000, 100_000)
 COLUMNS = ("plan", "runs", "report", "page", "MB")
@@ -62,7 +62,7 @@ def measured(points: int) -> dict[str, float]:
         report.to_html()
         times.append(time.process_time())
     spent = [1e3 * (end - start) / points for start, end in pairwise(times)]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_rss() / 2**20
     return dict(zip(COLUMNS, [*spent, peak], strict=True))
 
 

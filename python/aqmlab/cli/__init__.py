@@ -116,7 +116,7 @@ COMPLETE = "--complete"
 def main() -> None:
     """The console script `aqmlab`."""
     check_open_files()
-    if libraries.lack_of_memory():
+    if libraries.obstacle():
         for name in ("numpy", "polars", "scipy"):
             sys.modules[name] = None  # type: ignore[assignment]
     words = sys.argv[1:]

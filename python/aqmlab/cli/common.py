@@ -141,8 +141,8 @@ def absent(error: ModuleNotFoundError, *, for_cluster: bool) -> NoReturn:
     """Ends the program because a package is missing, with the command that installs it."""
     if error.name not in REPORT:
         bug(error)
-    if lack := libraries.lack_of_memory():
-        fail(lack, FAILURE)
+    if obstacle := libraries.obstacle():
+        fail(obstacle, FAILURE)
     hint = f"pip install 'aqmlab[{'cluster' if for_cluster else 'report'}]'"
     fail(f"this needs the package {error.name}, which is not installed ({hint})", FAILURE)
 

@@ -127,8 +127,8 @@ class Reserved:
 
     def __enter__(self) -> Reserved:
         if self.folder is not None:
-            if lack := libraries.lack_of_memory():
-                raise EmulationError(f"{self.folder}: {lack}; nothing was run")
+            if obstacle := libraries.obstacle():
+                raise EmulationError(f"{self.folder}: {obstacle}; nothing was run")
             with stored(self.folder, "nothing was run"):
                 self._reserve(self.folder)
         return self

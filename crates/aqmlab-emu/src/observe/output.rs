@@ -1,8 +1,8 @@
 //! Output files of captures, logs and records.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Creates or truncates a file. The file may be a pipe with a reader, such as Wireshark. Opening a
@@ -16,22 +16,28 @@ pub fn create(path: &Path) -> io::Result<File> {
         let _asked = File::options().write(true).custom_flags(libc::O_NONBLOCK).open(path)?;
         return File::options().write(true).open(path);
     }
-    // Captures hold what others sent: only the user who made the file may read it.
-    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
+    // Captures hold what others sent: only the file's owner may read it, even if it was there.
+    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    if file.metadata()?.is_file() {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Read;
-    use std::os::unix::fs::PermissionsExt;
     use std::process::Command;
     use std::thread;
 
     use super::*;
 
     #[test]
-    fn a_new_file_is_its_makers_only() {
+    fn a_file_is_its_owners_only() {
         let file = std::env::temp_dir().join(format!("aqmlab-private-{}", std::process::id()));
+        drop(create(&file).unwrap());
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
         drop(create(&file).unwrap());
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         fs::remove_file(file).unwrap();
