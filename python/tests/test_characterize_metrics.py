@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
-from math import exp, pi, sqrt
+from math import exp, sqrt
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,40 +43,30 @@ from aqmlab.packs.rfc7928.rules import rtt_fairness as rtt_rule
 from aqmlab.report.document.panels import ellipse
 
 
-def test_the_ellipse_of_a_square_is_a_circle() -> None:
-    # Variances of 1 with the divisor n, no covariance.
-    found = ellipse([0, 2, 0, 2], [0, 0, 2, 2])
-    assert found.centre == (1, 1)
-    assert found.axes == pytest.approx((1, 1))
-    # Twice the deviation holds 1 - exp(-2) of a normal distribution.
-    assert ellipse([0, 2, 0, 2], [0, 0, 2, 2], epsilon=exp(-2)).axes == pytest.approx((2, 2))
-
-
-def test_the_ellipse_of_a_line_lies_along_it() -> None:
+def test_an_ellipse_has_the_deviations_as_half_axes() -> None:
+    # Variances of 1 with the divisor n, no covariance: a circle.
+    centre, line = ellipse(np.array([0, 2, 0, 2]), np.array([0, 0, 2, 2]))
+    assert centre.T.tolist() == [[1, 1]]
+    assert np.hypot(*(line - centre)) == pytest.approx(1)
     # Variances 2/3, covariance 2/3: eigenvalues 4/3 and 0.
-    found = ellipse([0, 1, 2], [0, 1, 2])
-    assert found.axes == pytest.approx((sqrt(4 / 3), 0), abs=1e-9)
-    assert found.angle % pi == pytest.approx(pi / 4)
-    x, y = found.outline()
-    assert max(x) == pytest.approx(1 + sqrt(4 / 3) / sqrt(2))
+    centre, (x, y) = ellipse(np.arange(3), np.arange(3))
+    assert x.max() == pytest.approx(1 + sqrt(4 / 3) / sqrt(2))
     assert np.allclose(x, y)
+    centre, line = ellipse(np.array([3.0]), np.array([4.0]))
+    assert centre.T.tolist() == [[3, 4]] and (line == centre).all()
 
 
 def test_points_within_the_ellipse_are_as_many_as_it_says() -> None:
     random = np.random.default_rng(1)
     x = random.normal(5, 2, 20000)
     y = 0.7 * x + random.normal(0, 1, 20000)
-    found = ellipse(x, y, epsilon=0.1)
-    cos, sin = np.cos(found.angle), np.sin(found.angle)
-    dx, dy = x - found.centre[0], y - found.centre[1]
-    along, across = (dx * cos + dy * sin) / found.axes[0], (dy * cos - dx * sin) / found.axes[1]
-    inside = np.mean(along**2 + across**2 <= 1)
-    assert inside == pytest.approx(0.9, abs=0.01)
-
-
-def test_one_run_makes_a_point() -> None:
-    found = ellipse([3.0], [4.0])
-    assert (found.centre, found.axes) == ((3, 4), (0, 0))
+    centre, line = ellipse(x, y)
+    # A circle where distances are those of the distribution.
+    inverse = np.linalg.inv(np.cov(x, y))
+    apart = [np.einsum("ij,ik,kj->j", each, inverse, each)
+             for each in (line - centre, np.array([x, y]) - centre)]  # fmt: skip
+    assert apart[0] == pytest.approx(1, abs=1e-3)
+    assert np.mean(apart[1] <= 1) == pytest.approx(1 - exp(-0.5), abs=0.01)
 
 
 def test_shares_and_ratios() -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import exp, log
 
 import numpy as np
 
@@ -55,6 +54,8 @@ ROW = 16
 
 DOT: Spec = {"filled": True, "size": 42, "opacity": 1}
 """Style of the point of a mean or median."""
+CONTOUR_POINTS = 61
+"""Points of the contour of a trade-off, whose last is the first."""
 RING: Spec = {"size": 70, "strokeWidth": 2.2, "filled": False, "opacity": 1}
 """Style of the mean of a trade-off."""
 SPACED = {"labelOverlap": True, "labelSeparation": 6}
@@ -91,15 +92,13 @@ def tradeoff(
 
     def draw(points: Points) -> Spec:
         shapes = {each: ellipse(x, y) for each, (x, y) in points.items() if x.size}
-        outlines = {each: shape.outline() for each, shape in shapes.items()}
+        outlines = {each: line for each, (_, line) in shapes.items()}
         dots, rings = (
             rows_of(each, x=SHORT, y=SHORT)
-            for each in (points, {name: np.array([own.centre]).T for name, own in shapes.items()})
+            for each in (points, {each: centre for each, (centre, _) in shapes.items()})
         )
-        lines = rows_of(
-            {each: (*line, range(len(line[0]))) for each, line in outlines.items()},
-            x=SHORT, y=SHORT, order="",
-        )  # fmt: skip
+        numbered = {each: (*line, range(CONTOUR_POINTS)) for each, line in outlines.items()}
+        lines = rows_of(numbered, x=SHORT, y=SHORT, order="")
         tooltip = [
             tip("name", legend or "name"),
             tip("x", x_title, ".3~g"),
@@ -507,49 +506,19 @@ def _short(value: float) -> float:
     return float(f"{value:{SHORT}}")
 
 
-ONE_SIGMA = exp(-0.5)
-"""The epsilon whose contour is the 1-sigma ellipse (see `ellipse`)."""
-
-
-@dataclass(frozen=True)
-class Ellipse:
-    """The contour of a two-dimensional normal distribution."""
-
-    centre: tuple[float, float]
-    """The mean, drawn as a circle."""
-    axes: tuple[float, float]
-    """Half axes, the longer first."""
-    angle: float
-    """Angle of the longer one against the x axis, in radians."""
-
-    def outline(self, points: int = 60) -> tuple[Floats, Floats]:
-        """x and y of the closed contour."""
-        turn = np.linspace(0, 2 * np.pi, points + 1)
-        along, across = self.axes[0] * np.cos(turn), self.axes[1] * np.sin(turn)
-        cos, sin = np.cos(self.angle), np.sin(self.angle)
-        x = self.centre[0] + along * cos - across * sin
-        y = self.centre[1] + along * sin + across * cos
-        return x, y
-
-
-def ellipse(
-    x: Sequence[float] | Floats, y: Sequence[float] | Floats, epsilon: float = ONE_SIGMA
-) -> Ellipse:
-    """The 1 - epsilon contour of the most likely normal distribution of points (x, y), one a run.
+def ellipse(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Mean and 1-sigma contour of the most likely normal distribution of points (x, y), one a run;
+    shapes (2, 1) and (2, points of the contour).
 
     Most likely: mean and covariance with the divisor n (RFC 7928, section 2.7, after Winstein
-    2014). Inside the contour lies 1 - epsilon of the distribution: the squared Mahalanobis
-    distance is -2 ln epsilon, which is 1 at the default, Winstein's 1-sigma contour.
+    2014). On the contour the Mahalanobis distance is 1; inside lies 1 - exp(-1/2) of the
+    distribution.
     """
-    data = np.vstack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])
-    centre = data.mean(axis=1)
-    covariance = np.cov(data, bias=True) if data.shape[1] > 1 else np.zeros((2, 2))
-    values, vectors = np.linalg.eigh(covariance)
-    scale = np.sqrt(-2 * log(epsilon))
-    small, large = (float(scale * np.sqrt(max(each, 0.0))) for each in values)
-    along = vectors[:, 1]
-    return Ellipse(
-        (float(centre[0]), float(centre[1])),
-        (large, small),
-        float(np.arctan2(along[1], along[0])),
-    )
+    data = np.array([x, y], dtype=float)
+    centre = data.mean(axis=1, keepdims=True)
+    values, vectors = np.linalg.eigh(np.cov(data, bias=True))
+    small, large = np.sqrt(np.maximum(values, 0.0))
+    cos, sin = vectors[:, 1]
+    turn = np.linspace(0, 2 * np.pi, CONTOUR_POINTS)
+    along, across = large * np.cos(turn), small * np.sin(turn)
+    return centre, np.add(centre, [along * cos - across * sin, along * sin + across * cos])
