@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
+from operator import le
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -428,22 +429,15 @@ def _signed(measures: Sequence[Measure], trial: Trial) -> list[float] | None:
 
 
 def _front(measures: Sequence[Measure], trials: Sequence[Trial]) -> list[Trial]:
-    """Trials than which no other is better in one goal and as good in all."""
-    unique = {trial.number: trial for trial in trials if trial.counts}
-    points = {number: _signed(measures, trial) or [] for number, trial in unique.items()}
-
-    def beaten(own: Sequence[float]) -> bool:
-        return any(
-            other != own and all(a <= b for a, b in zip(other, own, strict=True))
-            for other in points.values()
-        )
-
-    front, seen = [], list[list[float]]()
-    for number, own in sorted(points.items(), key=lambda each: (each[1], each[0])):
-        if own not in seen and not beaten(own):
-            seen.append(own)
-            front.append(unique[number])
-    return front
+    """Trials than which no other is better in one goal and as good in all, by the first goal; of
+    equal ones the first."""
+    known = [(own, trial.number, trial) for trial in trials if (own := _signed(measures, trial))]
+    front: list[tuple[list[float], Trial]] = []
+    # In this order a trial is beaten, or equalled, only by one before it.
+    for own, _, trial in sorted(known, key=lambda each: each[:2]):
+        if not any(all(map(le, other, own)) for other, _ in front):
+            front.append((own, trial))
+    return [trial for _, trial in front]
 
 
 def _spread(front: Sequence[Trial]) -> list[Trial]:

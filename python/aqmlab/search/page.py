@@ -22,7 +22,7 @@ from aqmlab.report.document import (
     Table,
     Text,
 )
-from aqmlab.report.document.vega import Spec, colour, data, number, spec, tip
+from aqmlab.report.document.vega import Spec, colour, layer, number, spec, tip
 from aqmlab.report.made import made
 from aqmlab.scenario.quantity import numbers
 from aqmlab.search.trials import TRIALS
@@ -157,12 +157,9 @@ def _points(rows: list[dict[str, Any]], x: Spec, y: Spec, titles: tuple[str, str
     rows = sorted(rows, key=lambda row: names.index(row["name"]))  # the start above the others
     tooltip = [tip("name", "kind"), tip("trial", "trial", "d"), tip("x", titles[0], ".4~g"),
                tip("y", titles[1], ".4~g")]  # fmt: skip
-    return {
-        "data": data(rows),
-        "mark": {"type": "circle", "size": 44, "opacity": 0.8},
-        "encoding": {"x": x, "y": y, "color": colour(names, COLOURS, "circle", columns=4),
-                     "tooltip": tooltip},
-    }  # fmt: skip
+    key = colour(names, COLOURS, "circle", columns=4)
+    encoding = {"x": x, "y": y, "color": key, "tooltip": tooltip}
+    return layer("circle", encoding, rows=rows, size=44, opacity=0.8)
 
 
 def _beats(measures: Sequence[Measure], one: Trial, other: Trial) -> bool:
@@ -180,11 +177,8 @@ def _front(found: SearchResult) -> Figure:
     ends = [*found.best, found.start] if is_on else found.best
     line = [{"x": t.values[0] * across, "y": t.values[1] * up} for t in ends]
     step = "step-after" if found.measures[0].direction == LESS else "step-before"
-    front = {
-        "data": data(line),
-        "mark": {"type": "line", "color": COLOURS[BEST], "interpolate": step},
-        "encoding": {"x": x, "y": y, "order": number("x")},
-    }
+    encoding = {"x": x, "y": y, "order": number("x")}
+    front = layer("line", encoding, rows=line, color=COLOURS[BEST], interpolate=step)
     chart = spec({"layer": [front, _points(rows, x, y, (x_title, y_title))]})
     message = f"{count(len(found.best), 'trial')} of {len(found.trials) - 1} are on the front"
     message += ", and so is the start." if is_on else "."
@@ -195,24 +189,18 @@ def _front(found: SearchResult) -> Figure:
 def _progress(found: SearchResult) -> Figure:
     title, factor = _axis(found, 0)
     measure = found.measures[0]
-    more = (measure.direction > 0) != (found.kind == "attack")
+    better = max if (measure.direction > 0) != (found.kind == "attack") else min
     known = sorted(_known(found), key=lambda each: each.number)
     rows = [_row(found, each, each.number, each.values[0] * factor) for each in known]
-    line, reached = [], None
+    line: list[dict[str, float]] = []
     for trial in known:
-        if trial.counts:
-            value = trial.values[0] * factor
-            if reached is None or (value > reached if more else value < reached):
-                reached = value
-        if reached is not None:
-            line.append({"x": trial.number, "y": reached})
+        own = [trial.values[0] * factor] if trial.counts else []
+        if reached := [*(each["y"] for each in line[-1:]), *own]:
+            line.append({"x": trial.number, "y": better(reached)})
     x, y = number("x", "trial"), number("y", title, scale={"zero": True})
-    lowest = {
-        "data": data(line),
-        "mark": {"type": "line", "color": COLOURS[BEST], "interpolate": "step-after"},
-        "encoding": {"x": x, "y": y},
-    }
-    chart = spec({"layer": [lowest, _points(rows, x, y, ("trial", title))]})
+    step = {"color": COLOURS[BEST], "interpolate": "step-after"}
+    so_far = layer("line", {"x": x, "y": y}, rows=line, **step)
+    chart = spec({"layer": [so_far, _points(rows, x, y, ("trial", title))]})
     message = f"From {measure.shown(found.start.values[0])} at the start"
     if found.best:
         message += f" to {measure.shown(found.best[0].values[0])} in trial {found.best[0].number}"
