@@ -20,7 +20,7 @@ RECORD = {"record.level": "packets"}
 
 def packets_of(result: package.RunResult) -> pl.DataFrame:
     """All packets of the bottleneck at once."""
-    return pl.concat(drops.in_parts(result, "down"))
+    return pl.concat(drops.in_parts(result))
 
 
 def test_codel_drops_after_an_interval_above_its_target(mapping: dict[str, Any]) -> None:
@@ -109,11 +109,9 @@ def test_every_reason_of_the_engine_has_a_law(mapping: dict[str, Any]) -> None:
     assert reasons - {"user"} == set(drops.LAWS)
 
 
-def test_without_packets_or_a_link_it_says_so(mapping: dict[str, Any]) -> None:
+def test_without_recorded_packets_there_are_no_episodes(mapping: dict[str, Any]) -> None:
     result = package.run(mapping)
     assert drops.episodes(result) is None
-    with pytest.raises(package.InputError, match="no such link"):
-        drops.episodes(result, "sideways")
     recorded = package.run(mapping, set=RECORD)
     assert not packets_of(recorded).is_empty()
 

@@ -178,9 +178,9 @@ def _settings(facts: dict[str, Any], file: Path) -> dict[str, Any]:
     }
 
 
-def read_archive(file: Path = SHIPPED) -> dict[str, bytes]:
-    """The cases of an archive by name, packed."""
-    packed = lzma.decompress(file.read_bytes())
+def read_archive() -> dict[str, bytes]:
+    """The cases that come with aqmlab by name, packed."""
+    packed = lzma.decompress(SHIPPED.read_bytes())
     cases = {}
     begin = 0
     while begin < len(packed):

@@ -70,7 +70,7 @@ def from_options(
     What a text says counts; what it leaves open is as in `common`, and what that leaves open as in
     the access line `profile`. Raises `InputError` with the name of the option.
     """
-    line = named(profile, "profile").line.links() if profile is not None else {}
+    line = named(profile).line.links() if profile is not None else {}
     links: dict[str, dict[str, Any]] = {}
     own: dict[str, dict[str, Any]] = {}
     names: dict[str, list[str]] = {}

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
 
     from aqmlab.metrics.samples import Floats
 
+    Facts = Mapping[str, Any]
     Formula = Callable[[Mapping[str, Floats]], Floats]
 
 LINK: dict[str, Formula] = {
@@ -71,13 +73,6 @@ def ack_loss_share(t: Mapping[str, Floats]) -> Floats:
     missing = t["dropped_acks"] + t["lost_acks"]
     return missing / (missing + t["arrived_acks"])
 
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    Facts = Mapping[str, Any]
 
 ALIKE = ("bulk", "cbr", "pareto-onoff")
 """Workloads whose applications are one flow each: their goodputs may be compared."""

@@ -12,11 +12,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from aqmlab.errors import input_error
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.numbers import count, seconds, whole
 from aqmlab.report.document import Block, Column, Figure, Items, Section, Table, Text
@@ -76,49 +76,45 @@ class Episode:
 
 
 def episodes(
-    result: RunResult,
-    link: str | None = None,
-    see: Callable[[pl.DataFrame], None] = lambda part: None,
+    result: RunResult, see: Callable[[pl.DataFrame], None] = lambda part: None
 ) -> list[Episode] | None:
-    """The episodes of drops at `link` (the bottleneck), in order of time; of packets that are read
-    in parts, each of which is shown to `see`; None if they were not recorded.
-
-    Raises `InputError` if there is no such link.
-    """
-    link = link or result.bottleneck
-    if link not in result.scenario["links"]:
-        raise input_error("there is no such link", key="link", given=link)
-    has_state = "interval" in result.scenario["links"][link]["queue"]
-    finder = _Finder(target_of(result, link), has_state=has_state)
+    """The episodes of drops at the bottleneck, in order of time; of packets that are read in parts,
+    each of which is shown to `see`; None if they were not recorded."""
+    finder = _Finder(target_of(result), has_state="interval" in _queue(result))
     parts = 0
-    for part in _whole_moments(in_parts(result, link)):
+    for part in _whole_moments(in_parts(result)):
         see(part)
         finder.take(part)
         parts += 1
     return finder.found if parts else None
 
 
-def in_parts(result: RunResult, link: str) -> Iterator[pl.DataFrame]:
-    """Outcomes of the packets of a link, in frames: `verdict`, `end_s`, `sojourn_s`.
+def _queue(result: RunResult) -> Mapping[str, Any]:
+    """The queue of the bottleneck, with every parameter."""
+    queue: Mapping[str, Any] = result.scenario["links"][result.bottleneck]["queue"]
+    return queue
+
+
+def in_parts(result: RunResult) -> Iterator[pl.DataFrame]:
+    """Outcomes of the packets of the bottleneck, in frames: `verdict`, `end_s`, `sojourn_s`.
 
     They were recorded when it happened: `end_s` never goes back.
     """
     wait = (pl.col("end_s") - pl.col("arrival_s")).alias("sojourn_s")
     for part in result.parts("packets", "link", "verdict", "arrival_s", "end_s"):
-        yield part.filter(pl.col("link") == link).select("verdict", "end_s", wait)
+        yield part.filter(link=result.bottleneck).select("verdict", "end_s", wait)
 
 
-def target_of(result: RunResult, link: str) -> float | None:
-    """The delay in seconds that the queue of `link` aims at, if it has such a parameter."""
-    target = result.scenario["links"][link]["queue"].get("target", "none")
+def target_of(result: RunResult) -> float | None:
+    """The delay in seconds that the queue aims at, if it has such a parameter."""
+    target = _queue(result).get("target", "none")
     return canonical(target) if target != "none" and target[-1] == "s" else None
 
 
-def why(result: RunResult, reason: str, link: str | None = None) -> str:
-    """The law behind a reason, with the numbers of the queue of `link`."""
-    queue = result.scenario["links"][link or result.bottleneck]["queue"]
+def why(result: RunResult, reason: str) -> str:
+    """The law behind a reason, with the numbers of the bottleneck's queue."""
     return LAWS.get(reason, f"the discipline's own decision ({reason})").format_map(
-        defaultdict(lambda: "not set", queue)
+        defaultdict(lambda: "not set", _queue(result))
     )
 
 
@@ -321,7 +317,7 @@ def figure(result: RunResult, found: list[Episode], drawn: Drawn) -> Figure:
         "Grey: sojourn time of the packets sent. Dashed: the target, if the queue "
         "has one. Shaded: the episodes of drops. Points: drops, with the time they had waited."
         + left,
-        _spec(drawn.waits(), shown, found, target_of(result, link), float(result.runs["end_s"][0])),
+        _spec(drawn.waits(), shown, found, target_of(result), float(result.runs["end_s"][0])),
     )
 
 

@@ -38,11 +38,7 @@ from aqmlab.report.document import (
 from aqmlab.report.document.terminal import block
 from aqmlab.report.findings import QUESTIONS, findings, needed, question, sentences
 from aqmlab.report.made import made
-from aqmlab.report.measures import (
-    Layout,
-    answering,
-    estimates,
-)
+from aqmlab.report.measures import Layout, answering, estimates
 from aqmlab.report.notes import kinds, note_lines
 from aqmlab.report.overview import QUEUE_AXIS, overview, sojourn, tradeoff
 from aqmlab.results import StudyResult
@@ -52,7 +48,6 @@ from aqmlab.study.sequential import is_reached
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from aqmlab.results import StudyResult
 SHOWN_POINTS = 300
 SIDE_BY_SIDE = 6
 """Up to so many points are columns of the tables of all measures."""

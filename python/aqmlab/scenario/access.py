@@ -262,10 +262,10 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
 """By name, as `--profile` takes it."""
 
 
-def profile(name: str, key: str = "profile") -> Profile:
-    """Access line of this name. Raises `InputError`, which names `key`, for an unknown one."""
+def profile(name: str) -> Profile:
+    """Access line of this name. Raises `InputError` for an unknown one."""
     if name not in PROFILES:
-        raise unknown("profile", name, PROFILES, key=key)
+        raise unknown("profile", name, PROFILES, key="profile")
     return PROFILES[name]
 
 

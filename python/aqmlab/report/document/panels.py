@@ -300,9 +300,7 @@ class Means:
     """Ends of the axis; `None`: from zero."""
 
 
-def estimates(
-    panels: Mapping[str, Means], palette: Colours, *, columns: int = COLUMNS, width: int = WIDTH
-) -> Spec:
+def estimates(panels: Mapping[str, Means], palette: Colours) -> Spec:
     """Means as points and their intervals as lines, one name below the other; a panel each."""
 
     def draw(panel: Means) -> Spec:
@@ -331,7 +329,7 @@ def estimates(
             ],
         }
 
-    return _joined({each: draw(panel) for each, panel in panels.items()}, columns, width)
+    return _joined({each: draw(panel) for each, panel in panels.items()}, COLUMNS, WIDTH)
 
 
 QUARTILE_WORDS = {"value": "", "low": "lower quartile", "high": "upper quartile"}

@@ -192,9 +192,7 @@ def spec(chart: Mapping[str, Any]) -> Spec:
     return {"$schema": SCHEMA, **chart}
 
 
-def light(
-    chart: Mapping[str, Any], title: str, message: str, *, width: int = WIDTH
-) -> dict[str, Any]:
+def light(chart: Mapping[str, Any], title: str, message: str) -> dict[str, Any]:
     """The chart for white paper, with its title and message inside."""
     text, grid = "#333", "#e3e3e3"
     # The picture is laid out for Helvetica; the paddings leave room for a wider substitute.
@@ -219,5 +217,5 @@ def light(
     }  # fmt: skip
     heading = {"text": title, "subtitle": textwrap.wrap(message, 108)}
     whole = {"vconcat", "concat"} & chart.keys()
-    size = {} if whole else {"width": width, "height": HEIGHT}
+    size = {} if whole else {"width": WIDTH, "height": HEIGHT}
     return {**size, **chart, "title": heading, "config": config, "padding": 14}
