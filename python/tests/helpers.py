@@ -171,7 +171,9 @@ def is_open(port: int) -> bool:
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "COLUMNS": "200", "AQMLAB_TRACEBACK": ""}
+    """Variables of commands. CPython 3.11 keeps half of a bytecode file if files may not grow."""
+    own = {"COLUMNS": "200", "AQMLAB_TRACEBACK": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, **own}
 
 
 def built_example(name: str) -> Path:
