@@ -98,10 +98,6 @@ class Beside(Replicated):
         """The same for one draw of the replications."""
         return Beside(self.own.drawn(number), self.other.drawn(number), True)
 
-    def of(self, question: str) -> Beside:
-        """The results of another question."""
-        return Beside(self.own.of(question), self.other.of(question), self.is_drawn)
-
     def cases(self) -> list[str]:
         """Names of the cases that both have."""
         theirs = set(self.other)

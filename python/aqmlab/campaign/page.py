@@ -192,8 +192,6 @@ def _sections(campaign: Campaign) -> Sequence[Block]:
 
     if pack.arrange is not None:
         return pack.arrange(campaign, list(made.values()))
-    if not pack.groups:
-        return list(made.values())
     found = []
     for group, title in pack.groups.items():
         own = tuple(made[each.id] for each in pack.questions if each.group == group)

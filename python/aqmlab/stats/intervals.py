@@ -111,10 +111,6 @@ class Interval:
         """Half of its length."""
         return (self.high - self.low) / 2
 
-    def scaled(self, factor: float) -> Interval:
-        """The same range in another unit."""
-        return Interval(self.low * factor, self.high * factor, self.level)
-
 
 @dataclass(frozen=True)
 class Statistic:
