@@ -199,6 +199,13 @@ def table_bytes(folder: Path) -> dict[str, bytes]:
     return files
 
 
+def flip(path: Path, bit: int) -> None:
+    """Flips a bit of a file."""
+    content = bytearray(path.read_bytes())
+    content[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
+
+
 def rows_of(folder: Path, table: str) -> list[dict[str, Any]]:
     """The rows of a table of a results folder."""
     return pl.read_parquet(folder / f"{table}.parquet").to_dicts()

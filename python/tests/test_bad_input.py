@@ -359,7 +359,7 @@ def test_a_full_disk_is_named_and_the_rest_kept(
     assert_refused(done, "out: the limit on the size of a file", "same command", status=1)
     out = study.parent / "out"
     assert not list(out.rglob("*.tmp")), "half-written files were left"
-    assert aqmlab("study", study, "--out", "out").returncode == 0
+    aqmlab.ok("study", study, "--out", "out")
 
 
 def test_an_unwritable_folder_is_named(study: Path, aqmlab: Aqmlab) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -52,15 +51,14 @@ def test_run_says_that_transfers_were_not_finished(scenario: Path, aqmlab: Aqmla
 
 
 def test_run_as_json_gives_the_tables(scenario: Path, aqmlab: Aqmlab) -> None:
-    done = aqmlab("run", scenario, "--json")
-    tables = json.loads(done.stdout)
+    tables = aqmlab.json("run", scenario, "--json")
     assert set(tables) == {
         *("runs", "links", "flows", "groups", "traffic", "times", "scores"),
         *("excursions", "notes", "metrics"),
     }
     assert {row["link"] for row in tables["links"]} == {"down", "up"}
     level = ("--set", "record.level=summary")
-    kept = json.loads(aqmlab("run", scenario, "--json", "--out", "kept", *level).stdout)
+    kept = aqmlab.json("run", scenario, "--json", "--out", "kept", *level)
     assert kept == tables
 
 
@@ -83,8 +81,7 @@ def test_study_shows_one_row_a_point(study: Path, aqmlab: Aqmlab) -> None:
 
 
 def test_study_as_json(study: Path, aqmlab: Aqmlab) -> None:
-    done = aqmlab("study", study, "--json", "--replications", "3", "--seed", "5")
-    answer = json.loads(done.stdout)
+    answer = aqmlab.json("study", study, "--json", "--replications", "3", "--seed", "5")
     assert answer["study"] == "small"
     assert (answer["runs"], answer["computed"]) == (18, 18)
     assert answer["folder"] == "results/small-r3-s5"
@@ -121,7 +118,7 @@ def test_list_names_what_there_is(aqmlab: Aqmlab) -> None:
     done = aqmlab("list")
     for word in ("codel", "red", "pie", "fq_codel", "droptail", "jarvinen2014"):
         assert word in done.stdout, word
-    everything = json.loads(aqmlab("list", "--json").stdout)
+    everything = aqmlab.json("list", "--json")
     kinds = {"disciplines", "presets", "congestion_controls", "transports", "workloads", "metrics"}
     assert set(everything) == kinds | {"studies", "profiles"}
     for entries in everything.values():
@@ -164,16 +161,16 @@ def test_explain_takes_what_set_and_rules_take(given: str, found: str, aqmlab: A
 
 
 def test_explain_finds_the_words_of_tc_in_sources(aqmlab: Aqmlab) -> None:
-    [losses] = json.loads(aqmlab.ok("explain", "gemodel", "--json").stdout)
+    [losses] = aqmlab.json("explain", "gemodel", "--json")
     assert losses["name"] == "gilbert-elliott"
     assert [each["name"] for each in losses["params"]] == ["p", "r", "bad", "good"]
-    netem = json.loads(aqmlab.ok("explain", "netem", "--json").stdout)
+    netem = aqmlab.json("explain", "netem", "--json")
     assert {"link", "jitter", "slot"} <= {each["name"] for each in netem}
     assert_refused(aqmlab("explain", "fqcodel"), "unknown name", "fq_codel")
 
 
 def test_explain_finds_a_parameter_wherever_it_is(aqmlab: Aqmlab) -> None:
-    entries = json.loads(aqmlab("explain", "limit", "--json").stdout)
+    entries = aqmlab.json("explain", "limit", "--json")
     assert {"codel", "droptail"} <= {entry["name"] for entry in entries}
     # A word of tbf, which has no effect.
     words = [entry for entry in entries if entry["name"] == "shaper"]

@@ -104,7 +104,7 @@ def test_a_folder_is_replayed_like_what_comes_with_aqmlab(vectors: Path, aqmlab:
     assert done.returncode == 0, done.stdout
     reports = json.loads(done.stdout)
     assert [f"{report['algorithm']}/{report['case']}" for report in reports] == list(COPIED)
-    assert reports == json.loads(aqmlab("conformance", "--vectors", vectors, "--json").stdout)
+    assert reports == aqmlab.json("conformance", "--vectors", vectors, "--json")
 
 
 def changed(case: RecordedCase, row: int, **values: Any) -> RecordedCase:
@@ -446,7 +446,7 @@ def test_packing_loses_nothing(vectors: Path, tmp_path: Path) -> None:
 
 
 def test_the_beginning_of_names_means_all_of_them(aqmlab: Aqmlab) -> None:
-    found = json.loads(aqmlab("conformance", "sfb", "--json").stdout)
+    found = aqmlab.json("conformance", "sfb", "--json")
     assert {each["algorithm"] for each in found} == {"sfb_linux"}
     assert "unknown algorithm" in aqmlab("conformance", "sf").stderr
 

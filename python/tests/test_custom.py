@@ -480,7 +480,7 @@ def test_results_of_other_code_are_not_taken(
 
 
 def test_a_class_is_explained(aqmlab: Aqmlab) -> None:
-    done = aqmlab("explain", "examples/my_control.py:MyControl", "--json", cwd=EXAMPLES.parent)
-    (entry,) = json.loads(done.stdout)
+    control = "examples/my_control.py:MyControl"
+    (entry,) = aqmlab.json("explain", control, "--json", cwd=EXAMPLES.parent)
     assert entry["section"] == "congestion_control"
     assert [(each["name"], each["default"]) for each in entry["params"]] == [("kept", "0.5")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import shlex
 import tomllib
@@ -39,8 +38,8 @@ def test_the_first_study_runs(tmp_path: Path, aqmlab: Aqmlab) -> None:
     assert "uniform" in scenario, "replications would be copies"
     (tmp_path / "scenario.toml").write_text(scenario)
     (tmp_path / "study.toml").write_text(study)
-    done = aqmlab.ok("study", "study.toml", "--set", "duration=2s", "--replications", "1", "--json")
-    assert json.loads(done.stdout)["runs"] == 6
+    words = ("--set", "duration=2s", "--replications", "1", "--json")
+    assert aqmlab.json("study", "study.toml", *words)["runs"] == 6
 
 
 @pytest.mark.parametrize("number", range(4))

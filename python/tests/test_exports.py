@@ -36,13 +36,13 @@ def test_a_name_that_a_spreadsheet_would_run_is_text_in_csv(aqmlab: Aqmlab, tmp_
     text = SCENARIO_TEXT.replace("flows.first", 'flows."=1+1"')
     assert text != SCENARIO_TEXT
     (tmp_path / "scenario.toml").write_text(text)
-    assert aqmlab("run", "scenario.toml", "--out", "out").returncode == 0
-    assert aqmlab("export", "out", "x.csv", "--table", "groups").returncode == 0
+    aqmlab.ok("run", "scenario.toml", "--out", "out")
+    aqmlab.ok("export", "out", "x.csv", "--table", "groups")
     assert set(pl.read_csv(tmp_path / "x.csv")["group"]) == {"'=1+1", "second"}
     course = pl.read_csv(tmp_path / "out/data/course.csv")
     assert "'=1+1.0" in set(course["name"])
     assert not course["name"].str.starts_with("=").any()
-    assert aqmlab("export", "out", "x.parquet", "--table", "groups").returncode == 0
+    aqmlab.ok("export", "out", "x.parquet", "--table", "groups")
     assert set(pl.read_parquet(tmp_path / "x.parquet")["group"]) == {"=1+1", "second"}
 
 
@@ -61,10 +61,10 @@ def test_a_table_of_one_run(aqmlab: Aqmlab, tmp_path: Path) -> None:
     (tmp_path / "scenario.toml").write_text(SCENARIO_TEXT)
     study = 'name = "s"\nscenario = "scenario.toml"\nreplications = 3\n'
     (tmp_path / "study.toml").write_text(study)
-    assert aqmlab("study", "study.toml", "--no-report", "--out", "out").returncode == 0
-    assert aqmlab("export", "out", "x.csv", "--table", "flows", "--run", 2).returncode == 0
+    aqmlab.ok("study", "study.toml", "--no-report", "--out", "out")
+    aqmlab.ok("export", "out", "x.csv", "--table", "flows", "--run", 2)
     assert set(pl.read_csv(tmp_path / "x.csv")["run"]) == {2}
-    assert aqmlab("export", "out", "all.csv", "--table", "flows").returncode == 0
+    aqmlab.ok("export", "out", "all.csv", "--table", "flows")
     assert set(pl.read_csv(tmp_path / "all.csv")["run"]) == {0, 1, 2}
     assert_refused(aqmlab("export", "out", "x.csv", "--run", 3), "--run: `3`", "below 3")
 
@@ -99,8 +99,8 @@ def test_flents_file_has_goodput_and_ping(folder: Path, aqmlab: Aqmlab, tmp_path
     assert 1.5 < sum(rates[10:]) / len(rates[10:]) < 2.0, "the link has 2 Mbit/s"
     pings = found["results"]["Ping (ms) ICMP"]
     assert min(pings) >= 40 and max(pings) > 45
-    beside = aqmlab("compare", f"ours={folder}", "theirs=x.flent.gz", "--json")
-    ours, theirs = json.loads(beside.stdout)["measured"]
+    beside = aqmlab.json("compare", f"ours={folder}", "theirs=x.flent.gz", "--json")
+    ours, theirs = beside["measured"]
     assert theirs["goodput_bps"] == pytest.approx(ours["goodput_bps"], rel=0.1)
     assert theirs["rtt_p50_s"] == pytest.approx(ours["rtt_p50_s"], rel=0.2)
 
@@ -243,7 +243,7 @@ def test_a_log_has_the_milliseconds_of_a_trace(aqmlab: Aqmlab, tmp_path: Path) -
     assert text != SCENARIO_TEXT
     (tmp_path / "scenario.toml").write_text(text)
     level = ("--set", "record.level=packets", "--no-report")
-    assert aqmlab("run", "scenario.toml", *level, "--out", "out").returncode == 0
+    aqmlab.ok("run", "scenario.toml", *level, "--out", "out")
     aqmlab.ok("export", "out", "x.log", "--table", "down")
     times = {int(line.split()[0]) for line in (tmp_path / "x.log").read_text().splitlines()[2:]
              if "#" in line}  # fmt: skip
@@ -253,7 +253,7 @@ def test_a_log_has_the_milliseconds_of_a_trace(aqmlab: Aqmlab, tmp_path: Path) -
 def test_flows_against_the_bottleneck_are_flents_uploads(aqmlab: Aqmlab, tmp_path: Path) -> None:
     upload = '[flows.upload]\npath = "up"\nreturn_path = "down"\n'
     (tmp_path / "scenario.toml").write_text(f"{SCENARIO_TEXT}\n{upload}")
-    assert aqmlab("run", "scenario.toml", "--no-report", "--out", "out").returncode == 0
+    aqmlab.ok("run", "scenario.toml", "--no-report", "--out", "out")
     aqmlab.ok("export", "out", "x.flent.gz")
     found = json.loads(gzip.decompress((tmp_path / "x.flent.gz").read_bytes()))["results"]
     series = pl.read_parquet(tmp_path / "out" / "series.parquet")
@@ -274,7 +274,7 @@ def test_iperf3_and_irtt_stand_beside_ours(folder: Path, aqmlab: Aqmlab, tmp_pat
     irtt = {"version": {"irtt": "0.9"}, "round_trips": [*trips, {"lost": "true", "delay": {}}]}
     (tmp_path / "irtt.json").write_text(json.dumps(irtt))
     files = ("iperf.json", "irtt.json")
-    rows = json.loads(aqmlab("compare", folder, *files, "--json").stdout)["measured"]
+    rows = aqmlab.json("compare", folder, *files, "--json")["measured"]
     assert [row["source"] for row in rows] == ["aqmlab", "iperf3", "irtt"]
     assert (rows[1]["goodput_bps"], rows[1]["rtt_p50_s"]) == (1.8e6, approx(0.05))
     assert (rows[2]["goodput_bps"], rows[2]["rtt_p50_s"]) == (None, approx(0.02))

@@ -41,7 +41,7 @@ def test_a_device_is_no_file(scenario: Path) -> None:
 def compared_with(aqmlab: Aqmlab, tmp_path: Path, name: str, content: bytes) -> Any:
     """The answer to a file of another tool beside results of ours."""
     (tmp_path / "scenario.toml").write_text(SCENARIO_TEXT)
-    assert aqmlab("run", "scenario.toml", "--out", "ours").returncode == 0
+    aqmlab.ok("run", "scenario.toml", "--out", "ours")
     (tmp_path / name).write_bytes(content)
     return aqmlab("compare", "ours", name)
 

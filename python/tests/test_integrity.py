@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, assert_refused, table_bytes
+from helpers import Aqmlab, assert_refused, flip, table_bytes
 
 import aqmlab
 from aqmlab.errors import DamageWarning
@@ -34,12 +34,6 @@ def begun(study: aqmlab.Study, out: Path, parts: list[list[int]]) -> Iterator[Re
             jobs = [(run, scenarios[point], number) for run, point, number in places]
             folder.add(list(finished(jobs, 1)))
         yield folder
-
-
-def flip(path: Path, bit: int) -> None:
-    content = bytearray(path.read_bytes())
-    content[bit // 8] ^= 1 << bit % 8
-    path.write_bytes(bytes(content))
 
 
 def flipped(paths: Iterable[Path], seed: int) -> Iterator[tuple[Path, int]]:

@@ -88,14 +88,14 @@ def test_the_packs_take_libraries(mine: Path, aqmlab: Aqmlab, tmp_path: Path) ->
 
 
 def test_a_type_of_a_library_is_explained(mine: Path, aqmlab: Aqmlab) -> None:
-    (entry,) = json.loads(aqmlab("explain", f"{mine}:MyQueue", "--json").stdout)
+    (entry,) = aqmlab.json("explain", f"{mine}:MyQueue", "--json")
     assert entry["section"] == "queue"
     assert entry["summary"] == "drops from the front what has waited too long"
     (patience,) = entry["params"]
     assert (patience["name"], patience["default"], patience["kind"]) == ("patience", "20ms", "time")
     assert patience["meaning"] == "Longest sojourn time of a packet."
     control = f"{built_library('rust_control')}:MyControl"
-    (entry,) = json.loads(aqmlab("explain", control, "--json").stdout)
+    (entry,) = aqmlab.json("explain", control, "--json")
     assert entry["section"] == "congestion_control"
     assert entry["params"][0]["range"] == ["0", "1"]
 

@@ -14,6 +14,9 @@ from helpers import Aqmlab
 import aqmlab
 from aqmlab import _core
 from aqmlab._core import InputError, reference
+from aqmlab.emulator.keep import recordings
+from aqmlab.emulator.links import from_options
+from aqmlab.scenario import Duration, Pie, Rate
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "links.md").read_text()
 EXAMPLES = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
@@ -180,8 +183,6 @@ def test_what_happens_on_the_way_is_counted(folder: Path) -> None:
 
 
 def test_options_take_what_netem_takes() -> None:
-    from aqmlab.emulator.links import from_options
-
     common = {"loss": "1% 25%", "jitter": "2ms 25% pareto", "duplicate": "0.1%"}
     path = from_options(common, ["loss=2%,0.5 jitter=3ms,normal"], [], {"links.up.loss.chance": 0})
     links = json.loads(path.scenario.resolved)["links"]
@@ -219,9 +220,6 @@ def test_options_take_what_netem_takes() -> None:
 
 
 def test_errors_of_the_emulators_functions_name_their_arguments() -> None:
-    from aqmlab.emulator.keep import recordings
-    from aqmlab.emulator.links import from_options
-
     calls: list[tuple[str, Callable[[], object]]] = [
         (r"^down \(rate\): ", lambda: from_options({}, ["rate=5"], [], {})),
         ("^profile: ", lambda: from_options({}, [], [], {}, "dls")),
@@ -235,9 +233,6 @@ def test_errors_of_the_emulators_functions_name_their_arguments() -> None:
 
 
 def test_options_may_be_objects() -> None:
-    from aqmlab.emulator.links import from_options
-    from aqmlab.scenario import Duration, Pie, Rate
-
     common = {"rate": Rate("9mbit"), "delay": Duration("7ms"), "queue": Pie()}
     path = from_options(common, [], [], {"links.up.queue.target": Duration("3ms")})
     up = json.loads(path.scenario.resolved)["links"]["up"]
@@ -245,8 +240,6 @@ def test_options_may_be_objects() -> None:
 
 
 def test_slots_are_given_as_to_netem() -> None:
-    from aqmlab.emulator.links import from_options
-
     common = {"slot": "2ms 8ms packets 16 bytes 40000"}
     path = from_options(common, ["slot=3ms,packets,5"], [], {})
     links = json.loads(path.scenario.resolved)["links"]

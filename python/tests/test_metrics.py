@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -318,7 +317,7 @@ def test_flows_of_one_group_may_have_different_round_trip_times() -> None:
 
 
 def test_metrics_are_listed_and_explained(aqmlab: Aqmlab) -> None:
-    listed = json.loads(aqmlab("list", "metrics", "--json").stdout)["metrics"]
+    listed = aqmlab.json("list", "metrics", "--json")["metrics"]
     assert [each["name"] for each in listed] == [metric.name for metric in METRICS]
     explained = aqmlab("explain", "rtt_fairness").stdout
     for words in ("bulk", "RFC 7928, section 6.3", "table `metrics`"):

@@ -41,7 +41,7 @@ def test_a_new_endpoint_is_a_crate_of_its_own(aqmlab: Aqmlab, tmp_path: Path) ->
     cargo = (tmp_path / "mine" / "Cargo.toml").read_text()
     assert 'name = "mine"' in cargo and str(ROOT / "crates") in cargo and "[workspace]" in cargo
     assert (tmp_path / "mine" / "src" / "window.rs").is_file()
-    assert aqmlab("run", "mine/scenario.toml", "--set", "duration=1s", cwd=tmp_path).returncode == 0
+    aqmlab.ok("run", "mine/scenario.toml", "--set", "duration=1s", cwd=tmp_path)
     assert_refused(
         aqmlab("new", "endpoint", "other", "--source", tmp_path, cwd=tmp_path), "--source FOLDER"
     )

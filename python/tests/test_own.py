@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import polars as pl
 import pytest
-from helpers import STUDY_TEXT, Aqmlab, assert_refused
+from helpers import STUDY_TEXT, Aqmlab, assert_refused, run_program
 
 import aqmlab as package
 from aqmlab.metrics import registry
@@ -27,7 +28,7 @@ def own(tmp_path: Path) -> Path:
 
 def test_a_metric_of_ones_own_is_seen_everywhere(own: Path, aqmlab: Aqmlab, scenario: Path) -> None:
     option = ("--with", "my_metric.py")
-    listed = json.loads(aqmlab("list", "metrics", "--json", *option).stdout)["metrics"]
+    listed = aqmlab.json("list", "metrics", "--json", *option)["metrics"]
     assert listed[-1]["name"] == "waiting_share"
     assert "more than 20 ms in the queue" in aqmlab("explain", "waiting_share", *option).stdout
     one = aqmlab("run", scenario, "--set", "duration=4s", "--json", *option)
@@ -63,13 +64,7 @@ def test_the_values_of_a_metric_of_ones_own_are_its_functions(own: Path) -> None
         "assert aqmlab.metrics.values(result, 'waiting_share')['value'][0] == long\n"
         "print('right')\n"
     )
-    import subprocess
-    import sys
-
-    done = subprocess.run(
-        [sys.executable, str(program), str(EXAMPLES / "scenario.toml")],
-        capture_output=True, text=True, check=False, cwd=own,
-    )  # fmt: skip
+    done = run_program([sys.executable, program, EXAMPLES / "scenario.toml"], cwd=own)
     assert done.stdout == "right\n", done.stderr
 
 
@@ -129,9 +124,7 @@ def test_an_installed_package_that_cannot_be_loaded_is_named(
 
 
 def test_a_study_in_one_file(own: Path, aqmlab: Aqmlab) -> None:
-    done = aqmlab("reproduce", "my_study.toml", "--replications", "2", "--json")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = aqmlab.json("reproduce", "my_study.toml", "--replications", "2", "--json")
     assert [table["name"] for table in found["tables"]][1] == "Goodput of all flows"
     cells = {(cell["row"], cell["column"]): cell for cell in found["tables"][1]["cells"]}
     assert cells["pie", "4"]["published"] == 9.4
@@ -144,8 +137,7 @@ def test_a_study_in_one_file(own: Path, aqmlab: Aqmlab) -> None:
 
 def test_a_new_study_runs(own: Path, aqmlab: Aqmlab) -> None:
     assert "aqmlab reproduce ./mine" in aqmlab("reproduce", "--new", "mine").stdout
-    done = aqmlab("reproduce", "./mine", "--replications", "5", "--no-report")
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok("reproduce", "./mine", "--replications", "5", "--no-report")
     assert "Half of the packets wait for less than 50 ms. ✓ holds" in done.stdout
     assert not (own / "results" / "mine-r5" / "report.html").exists()
     assert_refused(aqmlab("reproduce", "--new", "mine"), "--new", "mine", "exists already")

@@ -73,8 +73,7 @@ def scenario(folder: Path, flows: str, duration: str = "2s") -> str:
 
 def parity(aqmlab: Aqmlab, *arguments: object) -> dict[str, tuple[float, float]]:
     """Readings by subject and metric: simulated, and with real packets."""
-    done = aqmlab.ok("parity", *arguments, "--json")
-    (question,) = json.loads(done.stdout)["questions"]
+    (question,) = aqmlab.json("parity", *arguments, "--json")["questions"]
     simulated, real = (contender["readings"] for contender in question["contenders"])
     return {
         f"{one['subject']} {one['metric']}": (one["values"][0], other["values"][0])

@@ -1,6 +1,5 @@
 """Replications are added until an interval is as narrow as was asked for."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +89,7 @@ def test_the_command_line_and_the_file(tmp_path: Path, aqmlab: Aqmlab) -> None:
         'start = {{ uniform = ["0s", "0.5s"] }} }}\n'
     )
     (tmp_path / "own.toml").write_text(text.format("goodput"))
-    told = json.loads(aqmlab("study", "own.toml", "--json").stdout)
+    told = aqmlab.json("study", "own.toml", "--json")
     assert told["precision"]["reached"] and told["replications"] == 10
     done = aqmlab("study", "own.toml", "--precision", "0.1%", "--no-report")
     assert "not reached with 15 replications" in " ".join(done.stdout.split()), done.stderr

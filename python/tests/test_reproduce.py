@@ -307,8 +307,8 @@ SAME = 'queue={ discipline = "codel", variant = "ns2-2012" }'
 def test_labels_that_the_paper_lacks_get_cells(aqmlab: Aqmlab) -> None:
     words = ["kuhn2014", "--only", "quick", "--replications", "2", "--json"]
     more = ["--with", SAME, "--with", "queue=fq_codel", "--with", "control=bbr3"]
-    form = json.loads(aqmlab("reproduce", *words, *more, "--out", "more").stdout)
-    plain = json.loads(aqmlab("reproduce", *words, "--out", "plain").stdout)
+    form = aqmlab.json("reproduce", *words, *more, "--out", "more")
+    plain = aqmlab.json("reproduce", *words, "--out", "plain")
     assert form["claims"] == plain["claims"], "statements are about the paper's queues alone"
     for table, own in zip(form["tables"], plain["tables"], strict=True):
         added = [cell for cell in table["cells"] if "not in" in cell["row"] + cell["column"]]
@@ -329,7 +329,7 @@ def test_a_copy_of_a_study_is_the_same_study(
     aqmlab: Aqmlab, tmp_path: Path, study: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert aqmlab("reproduce", "--new", "mine", "--from", study).returncode == 0
+    aqmlab.ok("reproduce", "--new", "mine", "--from", study)
     ours, theirs = Published.load("./mine"), Published.load(study)
     assert ours.hooks is not None and ours.study["name"] == "mine"
     assert not [text for text in (tmp_path / "mine").glob("*.py") if study in text.read_text()]
@@ -341,11 +341,11 @@ def test_a_copy_of_a_study_is_the_same_study(
 def test_check_is_for_artefact_evaluation(aqmlab: Aqmlab, tmp_path: Path) -> None:
     aqmlab("reproduce", "--new", "mine")
     run = ["reproduce", "./mine", "--out", "out", "--no-report"]
-    assert aqmlab(*run, "--check").returncode == 0
+    aqmlab.ok(*run, "--check")
     file = tmp_path / "mine/published.toml"
     text = file.read_text().replace('{ row = "pie" }', '{ row = "pie", published = [9.0, 9.0] }')
     file.write_text(text)
-    assert aqmlab(*run).returncode == 0
+    aqmlab.ok(*run)
     done = aqmlab(*run, "--check")
     assert done.returncode == 1 and "mine: 2 numbers of 2 differ" in done.stderr
     assert_refused(aqmlab(*run, "--strict"), "--strict", "--check")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from helpers import Aqmlab
@@ -111,7 +109,7 @@ def test_a_run_begins_as_its_beginning(result: Reproduction) -> None:
 
 def test_a_part_of_it_says_so_on_the_command_line(aqmlab: Aqmlab) -> None:
     one = ("--only", "job=b CUBIC", "--replications", "1")
-    form = json.loads(aqmlab("reproduce", "ns3", *one, "--json").stdout)
+    form = aqmlab.json("reproduce", "ns3", *one, "--json")
     assert {table["cells"][0]["row"] for table in form["tables"]} == {"b CUBIC"}
     assert [claim["id"] for claim in form["claims"]] == [
         f"b-cubic-{quantity}" for quantity in ("utilisation", "p50", "p95", "loss", "jain")

@@ -113,8 +113,7 @@ def test_chance_is_no_finding() -> None:
 
 
 def test_a_study_says_what_was_shown_and_what_was_not(study: Path, aqmlab: Aqmlab) -> None:
-    done = aqmlab("study", study, "--replications", "5", "--set", "duration=5s", "--json")
-    told = json.loads(done.stdout)
+    told = aqmlab.json("study", study, "--replications", "5", "--set", "duration=5s", "--json")
     for each in told["findings"]:
         away = each["low"] is not None and (each["low"] > 0 or each["high"] < 0)
         assert each["verdict"] == ("shown" if away else "not shown")

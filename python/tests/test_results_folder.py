@@ -38,7 +38,7 @@ def test_threads_and_repetition_give_the_same_bytes(study: Path, aqmlab: Aqmlab)
 
 
 def test_a_finished_folder_is_reused(study: Path, aqmlab: Aqmlab) -> None:
-    assert aqmlab("study", study, "--json", "--out", "out").returncode == 0
+    aqmlab.ok("study", study, "--json", "--out", "out")
     out = study.parent / "out"
     files = [*out.glob("*.parquet"), *out.glob("*.json")]
     before = [path.stat().st_mtime_ns for path in files]
@@ -108,7 +108,7 @@ def test_after_ctrl_c_only_the_rest_is_computed(
 
 
 def test_a_folder_of_another_scenario_is_refused(study: Path, aqmlab: Aqmlab) -> None:
-    assert aqmlab("study", study, "--json", "--out", "out").returncode == 0
+    aqmlab.ok("study", study, "--json", "--out", "out")
     out = study.parent / "out"
     before = snapshot(out)
     setting = ["--set", "flows.first.size=100000b"]
@@ -124,7 +124,7 @@ def test_a_folder_of_another_scenario_is_refused(study: Path, aqmlab: Aqmlab) ->
 
 @pytest.mark.parametrize("key", ["version", "engine", "format"])
 def test_a_folder_of_another_version_is_refused(key: str, study: Path, aqmlab: Aqmlab) -> None:
-    assert aqmlab("study", study, "--json", "--out", "out").returncode == 0
+    aqmlab.ok("study", study, "--json", "--out", "out")
     out = study.parent / "out"
     manifest = json.loads((out / "manifest.json").read_text())
     manifest[key] = 99 if key == "format" else "0.0.1"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from helpers import Aqmlab, assert_refused, table_bytes, write_study
+from helpers import Aqmlab, assert_refused, flip, table_bytes, write_study
 
 import aqmlab as package
 from aqmlab.study.manifest import read_manifest, sealed
@@ -102,9 +102,7 @@ def test_a_damaged_part_is_refused(study: Path, tmp_path: Path) -> None:
     for number in (1, 2):
         package.Study(study).run_shard(Shard(number, 2), tmp_path / f"part{number}")
     file = next((tmp_path / "part2" / "chunks").glob("*/links.parquet"))
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)
+    flip(file, 4 * file.stat().st_size)
     refused(tmp_path, ["part1", "part2"], str(file), "damaged")
 
 

@@ -132,14 +132,14 @@ def _write(folder: Path, links: pl.DataFrame, compression: str = "zstd") -> None
 
 
 def test_a_folder_is_no_name_of_a_bundle(aqmlab: Aqmlab, scenario: Path) -> None:
-    assert aqmlab("run", scenario, "--out", "out").returncode == 0
+    aqmlab.ok("run", scenario, "--out", "out")
     assert_refused(aqmlab("bundle", "out", "."), "FILE", "expected the name of a file")
 
 
 def test_every_part_and_a_run_are_in_a_bundle(aqmlab: Aqmlab, scenario: Path) -> None:
     for name in ("all", "all/part"):
         words = ["--set", "duration=3s", "--no-report", "--out", name]
-        assert aqmlab("run", scenario, *words).returncode == 0
+        aqmlab.ok("run", scenario, *words)
     work = scenario.parent
     assert package.bundle(work / "all", work / "all.zip").exists()
     found = package.rerun(work / "all.zip", work / "again")
@@ -283,7 +283,7 @@ def test_a_merged_study_has_the_sources_of_its_parts(aqmlab: Aqmlab, tmp_path: P
     write_study(tmp_path, 1)
     for part in (1, 2):
         aqmlab("study", "study.toml", "--shard", f"{part}/2", "--out", f"part{part}")
-    assert aqmlab("merge", "part1", "part2", "--out", "all", "--no-report").returncode == 0
+    aqmlab.ok("merge", "part1", "part2", "--out", "all", "--no-report")
     assert (tmp_path / "all" / "sources" / "study.toml").read_bytes() == (
         tmp_path / "study.toml"
     ).read_bytes()

@@ -294,8 +294,7 @@ def test_twelve_shells_nest_and_a_second_one_has_room(aqmlab: Aqmlab) -> None:
         if level == 5:
             beside = " ".join(command("shell", "-q", "--", "true"))
             words = ["sh", "-c", f'{beside} && exec "$@"', "sh", *words]
-    done = aqmlab.ok("shell", "-q", "--far", f"{TRAFFIC} serve {PORT}", "--", *words)
-    assert min(json.loads(done.stdout)) >= 22
+    assert min(aqmlab.json("shell", "-q", "--far", f"{TRAFFIC} serve {PORT}", "--", *words)) >= 22
 
 
 def test_a_scenario_gives_the_links(client: Client, scenario: Path, tmp_path: Path) -> None:

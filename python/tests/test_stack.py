@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -77,5 +76,5 @@ def test_settings_that_a_kernel_lacks_are_refused(aqmlab: Aqmlab, tmp_path: Path
     refused = aqmlab("run", file, *auto, "--set", "transport.retransmission_timer=linux")
     words = ("transport.retransmission_timer", "prr = false", "auto, rfc6298 or ns-2", "linux-6.12")
     assert_refused(refused, *words)
-    rows = json.loads(aqmlab("run", file, "--json").stdout)
+    rows = aqmlab.json("run", file, "--json")
     assert [row["tcp_stack"] for row in (*rows["flows"], *rows["groups"])] == ["linux-6.1"] * 2

@@ -77,7 +77,7 @@ def test_what_links_do_now(aqmlab: Aqmlab, shell: int) -> None:
 
 def test_a_name_selects_an_emulator(aqmlab: Aqmlab, shell: int) -> None:
     once(aqmlab, shell)
-    (found,) = json.loads(aqmlab.ok("top", NAME, "--once", "--json").stdout)
+    (found,) = aqmlab.json("top", NAME, "--once", "--json")
     assert (found["pid"], found["name"]) == (shell, NAME)
     assert_refused(aqmlab("top", "no-such-name"), "NAME: `no-such-name`: unknown emulator", NAME)
 
@@ -318,8 +318,7 @@ def test_a_scenario_changes_while_packets_pass(aqmlab: Aqmlab, tmp_path: Path) -
         '[flows.bulk]\npath = ["down"]\nreturn_path = ["up"]\n'
         '[[changes]]\nat = "300ms"\nkey = "links.down.rate"\nvalue = "2mbit"\n'
     )
-    done = aqmlab("shell", "--scenario", "s.toml", "--json", "--", "sleep", "0.6")
-    found = json.loads(done.stdout)
+    found = aqmlab.json("shell", "--scenario", "s.toml", "--json", "--", "sleep", "0.6")
     (down,) = (row for row in found["links"] if row["link"] == "down")
     end = found["runs"][0]["end_s"]
     assert down["capacity_bytes"] == pytest.approx((0.3 * 8e6 + (end - 0.3) * 2e6) / 8, rel=1e-6)

@@ -181,14 +181,14 @@ def test_the_command_prints_json_and_writes_a_study_that_runs(
     text = (tmp_path / "here/study.toml").read_text()
     again = json.loads(Study(tomllib.loads(text)).points[0].scenario.resolved)
     assert again["flows"]["game"]["workload"]["kind"] == "game"
-    done = aqmlab.ok("study", "here/study.toml", "--replications", 1, "--json", "--out", "again")
-    assert json.loads(done.stdout)["runs"] == 3
+    words = ("--replications", 1, "--json", "--out", "again")
+    assert aqmlab.json("study", "here/study.toml", *words)["runs"] == 3
 
 
 def test_a_queue_in_the_words_of_tc_is_tried_and_printed(aqmlab: Aqmlab, tmp_path: Path) -> None:
     words = "fq_codel target 3ms"
     own = ["--load", "gaming", "--json", "--no-report", "--device", "ppp0"]
-    found = json.loads(aqmlab("try", *LINE, "droptail", words, *own).stdout)
+    found = aqmlab.json("try", *LINE, "droptail", words, *own)
     assert found["recommended"] == words
     assert found["tc"][2] == ("tc qdisc replace dev ppp0 parent 1:1 handle 11: fq_codel target 3ms")
     table = tomllib.loads((tmp_path / "results/try/study.toml").read_text())
@@ -205,7 +205,7 @@ def test_the_study_keeps_results_for_a_bundle(aqmlab: Aqmlab) -> None:
 
 def test_no_interval_reaches_below_zero(aqmlab: Aqmlab) -> None:
     slow = ["--down", "500kbit", "--up", "100kbit", "--rtt", "20ms"]
-    found = json.loads(aqmlab("try", *slow, "codel", "--json", "--no-report").stdout)
+    found = aqmlab.json("try", *slow, "codel", "--json", "--no-report")
     lows = {name: each["low"] for name, each in found["queues"]["codel"].items()}
     assert all(low is None or low >= 0 for low in lows.values()), lows
 
@@ -225,7 +225,7 @@ def test_a_profile_is_a_whole_line_that_options_change(aqmlab: Aqmlab) -> None:
     assert line_of("cable", None, None, None, None) == PROFILES["cable"].line
     assert line_of("cable", None, "5mbit", None, "dsl") == Line("100mbit", "5mbit", "20ms", "dsl")
     words = ["--profile", "dsl", "--load", "gaming", "codel", "--json", "--no-report"]
-    assert json.loads(aqmlab("try", *words).stdout)["recommended"] == "codel"
+    assert aqmlab.json("try", *words)["recommended"] == "codel"
 
 
 def test_the_buffer_of_a_slow_line_holds_a_packet() -> None:

@@ -3,7 +3,6 @@ the run that ends there."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import polars as pl
@@ -156,7 +155,7 @@ def test_a_metric_has_one_value_after_the_warm_up(
     # By the command line, which computes them from few rows without tables.
     file = tmp_path / "scenario.toml"
     file.write_text(Scenario.from_table(SCENARIO).to_toml())
-    told = json.loads(aqmlab("run", file, "--json").stdout)["metrics"]
+    told = aqmlab.json("run", file, "--json")["metrics"]
     assert told == rows
 
 
