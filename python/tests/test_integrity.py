@@ -16,8 +16,10 @@ from helpers import Aqmlab, assert_refused, flip, table_bytes
 
 import aqmlab
 from aqmlab.errors import DamageWarning
+from aqmlab.storage import Seal
 from aqmlab.study import chunks, execute, folder
 from aqmlab.study.folder import ResultsFolder
+from aqmlab.study.manifest import read_manifest, sealed
 from aqmlab.study.runner import finished
 
 FLIPS = 25
@@ -166,19 +168,17 @@ def test_runs_that_are_there_twice_count_once(study: Path, done: Path) -> None:
     assert table_bytes(out) == table_bytes(done)
 
 
-def test_results_without_checksums_are_read_or_refused(done: Path) -> None:
-    """Format 1 had none; no panic of polars gets through."""
-    right = aqmlab.StudyResult.open(done).links
-    manifest = json.loads((done / "manifest.json").read_text())
-    old = {key: value for key, value in manifest.items() if key not in ("files", "checksum")}
-    (done / "manifest.json").write_text(json.dumps(old | {"format": 1}))
-    assert aqmlab.StudyResult.open(done).links.equals(right)
+def test_what_is_no_table_is_refused_though_its_checksum_is_right(done: Path) -> None:
+    """No panic of polars gets through."""
+    manifest = read_manifest(done)
     for spoil in (
         b"",
         b"PAR1" + b"\xff" * 40 + b"PAR1",
         (done / "links.parquet").read_bytes()[:-9],
     ):
         (done / "links.parquet").write_bytes(spoil)
+        manifest["files"]["links.parquet"] = Seal.of(spoil).to_json()
+        (done / "manifest.json").write_bytes(sealed(manifest))
         with pytest.raises(aqmlab.FolderError, match=r"links.parquet: damaged \(it cannot be read"):
             _ = aqmlab.StudyResult.open(done).links
 

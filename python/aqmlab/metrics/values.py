@@ -54,7 +54,7 @@ def runs_of(result: RunResult | StudyResult, first: int | None = None) -> Runs:
 def table(
     tables: Tables, scenarios: Sequence[Mapping[str, Any]], replications: int
 ) -> pl.DataFrame:
-    """The table `metrics`, computed if a folder lacks it, with the custom metrics at its end."""
+    """The table `metrics`, computed if the results lack it, with the custom metrics at its end."""
     if METRICS in tables.names():
         found = tables.load(METRICS)
     else:

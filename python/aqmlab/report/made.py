@@ -11,7 +11,7 @@ from aqmlab._core import __version__
 from aqmlab.report.document import Block, Code, Section, Text
 from aqmlab.results import StudyInfo
 from aqmlab.study.manifest import MANIFEST, read_manifest, study_info
-from aqmlab.study.sources import described, rerun_command
+from aqmlab.study.sources import SOURCES, rerun_command
 
 YEAR = 2026
 BIBTEX = """@software{{aqmlab,
@@ -38,7 +38,7 @@ def made(command: str, folder: Path | None, info: StudyInfo | None = None) -> It
         )
         manifest = read_manifest(folder)
         info = info or study_info(manifest)
-        real = described(manifest)["emulated"]
+        real = manifest[SOURCES]["emulated"]
         repeats = "" if real else ", runs them again and compares every table"
         yield Text(
             f"The first command verifies the results{repeats}; the second makes one file of them, "

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 IDLE, BUSY = 0.2, 0.5
 """Utilisation below which a link is idle, and above which it is busy."""
 METRICS = "metrics"
-"""Table computed from the others: on request, or when a folder is finished (folders of older
-versions lack it)."""
+"""Table computed from the others: on request, or when a folder is finished."""
 
 
 def _with(packages: str, method: Callable[[], Any]) -> Any:

@@ -11,7 +11,7 @@ from aqmlab.errors import DamageWarning, FolderError, input_error, stored
 from aqmlab.share.archive import pack
 from aqmlab.study.folder import open_results
 from aqmlab.study.manifest import MANIFEST, read_manifest, seals_of
-from aqmlab.study.sources import described
+from aqmlab.study.sources import SOURCES
 
 SUFFIX = ".aqmlab.zip"
 PAGES = (
@@ -91,7 +91,7 @@ def bundle(folder: str | Path, file: str | Path | None = None) -> Path:
     manifests = {}
     for each in results:
         manifests[each] = verified(each)
-        if missing := described(manifests[each])["missing"]:
+        if missing := manifests[each][SOURCES]["missing"]:
             hint = "define it in a file, name it FILE.py:CLASS, and run the study again"
             raise FolderError(f"{each}: the class {missing[0]} is in no file; {hint}")
     tables = [path for each, manifest in manifests.items() for path in _files(each, manifest)]
@@ -118,5 +118,5 @@ def _pages(folder: Path) -> Iterator[Path]:
 def _facts(manifest: dict[str, Any]) -> dict[str, Any]:
     """What a reader of the index wants to know."""
     facts = {key: manifest[key] for key in ("name", "title", "version", "engine", "host")}
-    facts["command"] = described(manifest)["command"]
+    facts["command"] = manifest[SOURCES]["command"]
     return facts

@@ -28,7 +28,7 @@ from aqmlab.study.manifest import (
     study_info,
 )
 from aqmlab.study.points import Axis, AxisValue, Point, Points
-from aqmlab.study.sources import CODE, INPUT, METRICS, Sources, code_in, current_command, described
+from aqmlab.study.sources import CODE, INPUT, METRICS, SOURCES, Sources, code_in, current_command
 from aqmlab.study.sweep import Study
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def rerun(
         name = str(folder.relative_to(original))
         tables: tuple[RerunTable, ...] = ()
         difference = ""
-        about = described(manifest)
+        about = manifest[SOURCES]
         if not (verify or about["emulated"]):
             _refuse_code(given, folder, manifest, trust)
             target = place / RERUN / name
@@ -165,7 +165,7 @@ def rerun(
 
 
 def _refuse_code(given: Path, folder: Path, manifest: Mapping[str, Any], trust: bool) -> None:
-    if missing := described(manifest)["missing"]:
+    if missing := manifest[SOURCES]["missing"]:
         raise FolderError(f"{folder}: the class {missing[0]} is in no file, so it cannot be rerun")
     if trust or not (code := code_in(manifest)):
         return
@@ -228,7 +228,7 @@ class RecordedStudy(Study):
             for name, labels in info.axes
         )
         self._texts = scenarios_of(folder, info)
-        self._folder, self._sources = folder, described(manifest)
+        self._folder, self._sources = folder, manifest[SOURCES]
         inputs = self.files_of(INPUT)
         contents = [(([str(folder)], name), path.read_bytes()) for name, path in inputs.items()]
         self.points = points = RecordedPoints(

@@ -69,7 +69,7 @@ from aqmlab.study.manifest import (
 from aqmlab.study.precision import Precision
 from aqmlab.study.sequential import renumbered
 from aqmlab.study.shards import WHOLE, Shard, shard_of
-from aqmlab.study.sources import FILE, SOURCES, Sources
+from aqmlab.study.sources import FILE, NO_SOURCES, SOURCES, Sources
 
 CHUNKS = "chunks"
 DAMAGED = "damaged"
@@ -111,7 +111,7 @@ class ResultsFolder:
         self._next = 0
         self._lock = -1
         self._sources = sources
-        self._described: Mapping[str, Any] = {}
+        self._described = NO_SOURCES
         """Description of the sources in the folder."""
         self._files: dict[str, Seal] = {}
         """Seals of the files in the folder."""
@@ -259,7 +259,7 @@ class ResultsFolder:
         self._files, self._rows = seals_of(manifest), manifest.get("tables", {})
         if SCENARIOS in bad or SCENARIOS not in self._files:
             self._write_scenarios()
-        self._described = manifest.get(SOURCES, {})
+        self._described = manifest[SOURCES]
         bad_sources = {name for name in bad if FILE.fullmatch(name)}
         if self._sources and (not complete or bad_sources):
             self._write_sources()
@@ -424,7 +424,7 @@ class ResultsFolder:
             "complete": complete,
             "wall_seconds": self._wall(),
             **({} if complete or self.shard.whole else {"shard": self.shard.to_json()}),
-            **({SOURCES: self._described} if self._described else {}),
+            SOURCES: self._described,
             "files": {name: seal.to_json() for name, seal in sorted(files.items())},
         }
         write_manifest(self.path, self.info, state | ({"tables": self._rows} if complete else {}))

@@ -16,11 +16,9 @@ from aqmlab.errors import FolderError
 from aqmlab.results import Scenarios, StudyInfo
 from aqmlab.storage import MALFORMED, Damaged, Seal, content, opened, replace
 from aqmlab.study.precision import KEY, Precision
-from aqmlab.study.sources import FILE, checked, described
+from aqmlab.study.sources import FILE, SOURCES, checked
 
 FORMAT = 2
-UNSEALED = 1
-"""The format that had no checksums. Such results can be opened."""
 MANIFEST = "manifest.json"
 SCENARIOS = "scenarios.json"
 CHECKSUM = "checksum"
@@ -76,9 +74,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
     try:
         with opened(file) as handle:
             manifest = json.loads(handle.read())
-        if manifest["format"] not in (FORMAT, UNSEALED):
+        if manifest["format"] != FORMAT:
             raise FolderError(f"{file}: these results have the format of another version of aqmlab")
-        if manifest["format"] == FORMAT and manifest[CHECKSUM] != checksum(manifest):
+        if manifest[CHECKSUM] != checksum(manifest):
             raise FolderError(
                 f"{file}: damaged (its checksum differs); nothing was changed. Restore a copy "
                 f"of it, or remove the folder (rm -r {path}) and rerun the study"
@@ -115,7 +113,7 @@ def _check(manifest: Mapping[str, Any]) -> None:
         and 0 <= float(manifest["wall_seconds"]) < float("inf")
         and (not manifest["complete"] or "tables" in manifest)
     )
-    checked(described(manifest))
+    checked(manifest[SOURCES])
     # Named files must be in the folder itself.
     names = [*seals_of(manifest), *manifest.get("tables", {})]
     if not sound or not all(NAME.fullmatch(name) or FILE.fullmatch(name) for name in names):
@@ -131,8 +129,8 @@ def study_info(manifest: Mapping[str, Any]) -> StudyInfo:
 
 
 def seals_of(manifest: Mapping[str, Any]) -> dict[str, Seal]:
-    """The checksum of every file that the manifest names; of results that have none, nothing."""
-    return {name: Seal.from_json(seal) for name, seal in manifest.get("files", {}).items()}
+    """The checksum of every file that the manifest names."""
+    return {name: Seal.from_json(seal) for name, seal in manifest["files"].items()}
 
 
 def host() -> dict[str, Any]:

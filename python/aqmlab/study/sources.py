@@ -95,7 +95,7 @@ class Sources:
         """The sources in a results folder; those that are damaged are left out."""
         from aqmlab.storage import Damaged, Seal
 
-        form = described(manifest)
+        form = manifest[SOURCES]
         files = []
         for each in form["files"]:
             with suppress(Damaged):
@@ -157,18 +157,12 @@ def checked(given: Any) -> dict[str, Any]:
 
 
 NO_SOURCES: Mapping[str, Any] = {"command": "", "emulated": False, "missing": [], "files": []}
-"""Description of results that were written without sources."""
-
-
-def described(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The description of the sources in a manifest: "command", "emulated", "missing", "files"."""
-    found: Mapping[str, Any] = manifest.get(SOURCES, NO_SOURCES)
-    return found
+"""Description in a manifest, under `SOURCES`, before sources were written."""
 
 
 def code_in(manifest: Mapping[str, Any]) -> list[str]:
     """The files with code that a rerun executes."""
-    files = described(manifest)["files"]
+    files = manifest[SOURCES]["files"]
     return [each["file"] for each in files if each["kind"] in (CODE, METRICS)]
 
 
