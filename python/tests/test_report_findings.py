@@ -24,7 +24,7 @@ from aqmlab.report.findings import (
     spread_of,
 )
 from aqmlab.report.measures import Layout, answering, by_point, mean
-from aqmlab.report.study_page import figures, show
+from aqmlab.report.study_page import document, show
 
 BOTH = {"path": "down", "return_path": "up"}
 STUDY = {
@@ -88,7 +88,7 @@ def test_the_page_answers_first_and_groups_by_question(result: aqmlab.StudyResul
 
 
 def test_a_figure_and_its_sentences_use_the_mean(result: aqmlab.StudyResult) -> None:
-    overview = next(each for each in figures(result) if each.id == "overview")
+    overview = next(each for each in document(result).figures if each.id == "overview")
     assert "means" in overview.message
     goodput = next(each for each in headlines(result) if each.title == "bulk: goodput")
     values = by_point(result, goodput)[0]

@@ -132,13 +132,8 @@ def _findings(
         yield from blocks
 
 
-def figures(result: StudyResult) -> list[Figure]:
-    """All points at a glance, the distributions of the time in the queue, delay and goodput."""
-    found, layout = headlines(result), Layout.of(result.info.axes)
-    return list(_figures(result, found, layout))
-
-
 def _figures(result: StudyResult, found: Sequence[Shown], layout: Layout) -> Iterator[Figure]:
+    """All points at a glance, the distributions of the time in the queue, delay and goodput."""
     if result.info.points > 1:
         yield overview(result, answering(found))
     yield from sojourn(result, layout)
