@@ -61,7 +61,7 @@ def once(aqmlab: Aqmlab, pid: int) -> list[dict[str, Any]]:
     raise AssertionError(done.stderr)
 
 
-def test_what_links_do_now(aqmlab: Aqmlab, shell: int) -> None:
+def test_what_the_links_of_a_number_or_name_do_now(aqmlab: Aqmlab, shell: int) -> None:
     (found,) = once(aqmlab, shell)
     assert found["pid"] == shell
     assert "--rate 20mbit" in found["command"]
@@ -73,10 +73,6 @@ def test_what_links_do_now(aqmlab: Aqmlab, shell: int) -> None:
     assert 0 < up["sojourn_p50_s"] <= up["sojourn_p95_s"] <= up["sojourn_p99_s"] < 0.2
     assert up["backlog_packets"] < 1000
     assert down["marked"] == down["lost"] == 0
-
-
-def test_a_name_selects_an_emulator(aqmlab: Aqmlab, shell: int) -> None:
-    once(aqmlab, shell)
     (found,) = aqmlab.json("top", NAME, "--once", "--json")
     assert (found["pid"], found["name"]) == (shell, NAME)
     assert_refused(aqmlab("top", "no-such-name"), "NAME: `no-such-name`: unknown emulator", NAME)
