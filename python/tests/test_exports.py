@@ -113,6 +113,14 @@ def test_flows_of_a_flent_file_are_added_where_they_are(tmp_path: Path) -> None:
     assert exports.read(file).goodput_bps == 6e6
 
 
+def flent_of(text: str, aqmlab: Aqmlab, tmp_path: Path) -> Any:
+    """A file of flent of this scenario, the results of which are in `out`."""
+    (tmp_path / "scenario.toml").write_text(text)
+    aqmlab.ok("run", "scenario.toml", "--no-report", "--out", "out")
+    aqmlab.ok("export", "out", "x.flent.gz")
+    return json.loads(gzip.decompress((tmp_path / "x.flent.gz").read_bytes()))
+
+
 def test_a_flow_of_a_flent_file_ends_when_it_does(aqmlab: Aqmlab, tmp_path: Path) -> None:
     """A flow from 0.5 s until it has sent its data: no zeros before it or after its end."""
     endless = """
@@ -121,10 +129,7 @@ def test_a_flow_of_a_flent_file_ends_when_it_does(aqmlab: Aqmlab, tmp_path: Path
         return_path = ["up"]
         """
     text = SCENARIO_TEXT.replace("count = 2", 'start = "500ms"', 1) + endless
-    (tmp_path / "s.toml").write_text(text)
-    aqmlab.ok("run", "s.toml", "--out", "out")
-    aqmlab.ok("export", "out", "x.flent.gz")
-    found = json.loads(gzip.decompress((tmp_path / "x.flent.gz").read_bytes()))
+    found = flent_of(text, aqmlab, tmp_path)
     short = pl.read_parquet(tmp_path / "out" / "flows.parquet").row(0, named=True)
     courses = [zip(found["x_values"], each, strict=True) for each in found["results"].values()]
     lives = [[time for time, value in course if value is not None] for course in courses]
@@ -135,7 +140,7 @@ def test_a_flow_of_a_flent_file_ends_when_it_does(aqmlab: Aqmlab, tmp_path: Path
 
 def test_flows_of_datagrams_are_none_of_flents_tcp_flows(aqmlab: Aqmlab, tmp_path: Path) -> None:
     """Each direction of `rrul` has two flows and four probes of 3.4 kbit/s."""
-    (tmp_path / "s.toml").write_text("""
+    text = """
         duration = "5s"
         [flows.a]
         path = "down"
@@ -144,10 +149,8 @@ def test_flows_of_datagrams_are_none_of_flents_tcp_flows(aqmlab: Aqmlab, tmp_pat
         [links]
         down = { rate = "10mbit", delay = "10ms" }
         up = { rate = "10mbit", delay = "10ms" }
-    """)
-    aqmlab.ok("run", "s.toml", "--out", "out")
-    aqmlab.ok("export", "out", "x.flent.gz")
-    found = json.loads(gzip.decompress((tmp_path / "x.flent.gz").read_bytes()))["results"]
+    """
+    found = flent_of(text, aqmlab, tmp_path)["results"]
     of_tcp = [each for each in found if each.startswith("TCP download::")]
     assert len(of_tcp) == 2 and len([each for each in found if each.startswith("UDP upload")]) == 4
     place = found["TCP download avg"].index(max(filter(None, found["TCP download avg"])))
@@ -172,7 +175,7 @@ def test_a_ping_has_the_delay_of_its_time(
 ) -> None:
     (tmp_path / "delays.csv").write_text("0,20\n1,60\n")
     key = "up" if delay == '"0s"' else "spare"
-    (tmp_path / "s.toml").write_text(f"""
+    text = f"""
         duration = "4s"
         transport.receive_window = "9kb"
         flows.a = {{ path = ["down"], return_path = ["up"], start = "300ms", access_delay = "1ms" }}
@@ -180,10 +183,8 @@ def test_a_ping_has_the_delay_of_its_time(
         links.up = {{ rate = "1gbit", delay = {delay} }}
         links.spare = {{ rate = "1gbit", delay = "1ms" }}
         changes = [{{ at = "2s", key = "links.{key}.delay", value = "{change or "2ms"}" }}]
-    """)
-    aqmlab.ok("run", "s.toml", "--out", "out")
-    aqmlab.ok("export", "out", "x.flent.gz")
-    found = json.loads(gzip.decompress((tmp_path / "x.flent.gz").read_bytes()))
+    """
+    found = flent_of(text, aqmlab, tmp_path)
     course = dict(zip(found["x_values"], found["results"]["Ping (ms) ICMP"], strict=True))
     assert [course[at] and round(course[at]) for at in (0, 1.5, 2.5)] == pings, "also without load"
     aqmlab.ok("compare", "ours=out", "theirs=x.flent.gz", "--json")
@@ -252,10 +253,7 @@ def test_a_log_has_the_milliseconds_of_a_trace(aqmlab: Aqmlab, tmp_path: Path) -
 
 def test_flows_against_the_bottleneck_are_flents_uploads(aqmlab: Aqmlab, tmp_path: Path) -> None:
     upload = '[flows.upload]\npath = "up"\nreturn_path = "down"\n'
-    (tmp_path / "scenario.toml").write_text(f"{SCENARIO_TEXT}\n{upload}")
-    aqmlab.ok("run", "scenario.toml", "--no-report", "--out", "out")
-    aqmlab.ok("export", "out", "x.flent.gz")
-    found = json.loads(gzip.decompress((tmp_path / "x.flent.gz").read_bytes()))["results"]
+    found = flent_of(f"{SCENARIO_TEXT}\n{upload}", aqmlab, tmp_path)["results"]
     series = pl.read_parquet(tmp_path / "out" / "series.parquet")
     own = series.filter(subject="upload.0", quantity="goodput_bps")["value"] * 1e-6
     first, *others = found["TCP upload::1"]
