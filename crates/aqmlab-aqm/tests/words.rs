@@ -71,6 +71,12 @@ const LINES: &[Case] = &[
         &[("bandwidth", "100mbit"), ("framing", "none"), ("overhead", "38b"), ("mpu", "84b")],
     ),
     (
+        "qdisc cake 8006: dev eth0 root refcnt 2 bandwidth 9Mbit diffserv3 triple-isolate nonat \
+         nowash no-ack-filter split-gso rtt 100ms raw overhead 0",
+        "cake",
+        &[("bandwidth", "9mbit")],
+    ),
+    (
         "qdisc fq_codel 0: dev eth0 root refcnt 2 limit 10240p flows 1024 quantum 1514 target 5ms \
          interval 100ms memory_limit 32Mb ecn drop_batch 64",
         "fq_codel",
@@ -231,6 +237,7 @@ fn errors_name_the_word_and_what_is_allowed() {
         ("cake bandwidth 5mbps", "not mbps, which is bytes per second to tc"),
         ("cake fwmark 0xff", "fwmark: `0xff`: not modelled: packets have no mark"),
         ("cake overhead 257", "expected a whole number of bytes from -64 to 256"),
+        ("cake raw overhead 18", "overhead: `18b`: expected 0 after `raw`"),
         ("fq_pie memory_limit 1Mb", "memory_limit: `1Mb`: expected 33554432: Linux's default"),
         ("sfq redflowlimit 5000", "not modelled: SFQ has no RED"),
         ("red min 30000 max 90000 avpkt 1000 burst 20 limit 400000", "a burst of at least 30"),

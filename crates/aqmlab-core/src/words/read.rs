@@ -180,6 +180,7 @@ fn unknown(word: &str, what: &str, keys: &[String], dialect: Option<&Dialect>) -
 #[derive(Debug)]
 pub struct Given<'a> {
     keys: Vec<&'a str>,
+    words: Vec<&'static str>,
     derived: Vec<(&'static str, &'a str)>,
 }
 
@@ -187,6 +188,10 @@ impl<'a> Given<'a> {
     /// Returns true if this parameter was given.
     pub fn has(&self, key: &str) -> bool {
         self.keys.contains(&key)
+    }
+    /// Returns true if this word of the dialect was given.
+    pub fn has_word(&self, word: &str) -> bool {
+        self.words.contains(&word)
     }
     /// Returns the value of a word whose parameter is derived.
     pub fn derived(&self, word: &str) -> Option<&'a str> {
@@ -200,12 +205,13 @@ pub(crate) fn apply(
     settings: &mut dyn Settings,
     dialect: Option<&'static Dialect>,
 ) -> Result<()> {
-    let mut given = Given { keys: Vec::new(), derived: Vec::new() };
+    let mut given = Given { keys: Vec::new(), words: Vec::new(), derived: Vec::new() };
     for item in items {
         match item {
             Item::Own(key, value, other) => put_own(key, value, *other, settings)?,
             Item::Word(words, value) => {
                 put_word(words, value, settings).map_err(|error| about(error, words[0], value))?;
+                given.words.push(words[0].word);
                 if let Effect::Derived { .. } = words[0].effect {
                     given.derived.push((words[0].word, value));
                 }

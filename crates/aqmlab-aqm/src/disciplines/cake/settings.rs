@@ -4,8 +4,8 @@ use alloc::{format, string::String, string::ToString, vec::Vec};
 
 use aqmlab_core::framing::CAKE_WORDS;
 use aqmlab_core::params::ParamType;
-use aqmlab_core::words::{Dialect, Form, Word};
-use aqmlab_core::{Bytes, FramingParams, Limit, Rate, Span, Value, choices, params};
+use aqmlab_core::words::{Dialect, Form, Given, Settings, Word};
+use aqmlab_core::{Bytes, Error, FramingParams, Limit, Rate, Result, Span, Value, choices, params};
 
 use super::ack_filter::AckFilter;
 use super::shaper::bytes_per_second;
@@ -214,8 +214,23 @@ const TC: &[Dialect] = &[Dialect {
         ],
         CAKE_WORDS,
     ],
+    finish: Some(add_to_raw),
     ..Dialect::EMPTY
 }];
+
+/// After `raw`, `overhead` adds to the size with the device's header (`TCA_CAKE_RAW` in
+/// `cake_change`): `tc qdisc show` prints `raw overhead 0` for a queue without keywords.
+fn add_to_raw(settings: &mut dyn Settings, given: &Given<'_>) -> Result<()> {
+    if !given.has_word("raw") || settings.get("link_layer").as_deref() != Some("raw") {
+        return Ok(());
+    }
+    match settings.get("overhead").as_deref().unwrap_or("none") {
+        "none" => Ok(()),
+        "0b" => settings.put("overhead", "none"),
+        other => Err(Error::not_allowed(other, "0 after `raw`, which counts the device's header")
+            .at("overhead")),
+    }
+}
 
 impl CakeParams {
     /// A tin, empty.
