@@ -279,6 +279,8 @@ def test_a_dead_direction_is_the_worse_one() -> None:
     assert values(result, "mos")["value"].to_list() == [1.0]
     for name in ("delay", "delay_variation"):
         assert values(result, name).filter(subject="call").is_empty(), name
+    (dead,) = result.times.filter(group="call", direction="reverse").to_dicts()
+    assert dead["count"] == 0 and all(dead[f"{each}_s"] is None for each in ("mean", "min", "max"))
 
 
 def test_the_goodput_of_flows_that_come_and_go_does_not_depend_on_the_record() -> None:

@@ -324,8 +324,9 @@ fn times(all: &[Arc<Finished>]) -> RecordBatch {
         let name = format!("{}_s", percentile(*quantile));
         columns.f64(&name, |(.., times)| times.quantiles[i]);
     }
-    columns.f64("min_s", |(.., times)| times.min.as_secs_f64());
-    columns.f64("max_s", |(.., times)| times.max.as_secs_f64());
+    let known = |count: u64, time: Span| if count > 0 { time.as_secs_f64() } else { f64::NAN };
+    columns.f64("min_s", |(.., times)| known(times.count, times.min));
+    columns.f64("max_s", |(.., times)| known(times.count, times.max));
     columns.finish()
 }
 
