@@ -176,6 +176,9 @@ def test_a_user_s_own_framing_is_kept() -> None:
     # A VLAN tag more, in PTM's coding all the same.
     own = links(DSL, "cake overhead 34")["egress"]["queue"]
     assert (own["overhead"], own["link_layer"]) == ("34b", "pppoe-ptm")
+    for words in ("cake pppoe-ptm", "tc qdisc replace dev eth0 root cake nat pppoe-ptm"):
+        assert links(DSL, words) == links(DSL, "cake"), "keywords add up in tc"
+    assert links(DSL, "cake docsis ether-vlan")["egress"]["queue"]["overhead"] == "22b"
     # Without a keyword cake would count the header of an Ethernet device.
     assert "overhead 0 nat" in commands(links(PROFILES["geo"].line, "cake"), "eth0").up[0]
 

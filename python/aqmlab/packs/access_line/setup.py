@@ -92,7 +92,8 @@ def by_way(words: str) -> dict[str, str]:
 def _stage(words: str, way: str, line: Line, share: float) -> dict[str, str]:
     """Queue and shaper of one direction, in words."""
     kind, rate = line.kind, share * line.rate(way)
-    discipline = _parsed(words)["discipline"]
+    queue = _parsed(words)
+    discipline = queue["discipline"]
     if discipline != "cake":
         if discipline in VARIED and "variant" not in words:
             words += " variant=linux"
@@ -100,8 +101,10 @@ def _stage(words: str, way: str, line: Line, share: float) -> dict[str, str]:
         burst = f"{max(LEAST_BURST, rate * BURST / 8):.0f}"
         htb = f"htb rate {_kbit(rate)} burst {burst} cburst {burst} {STAB[kind.layer]} stab=true"
         return {"queue": words, "shaper": htb}
-    # Without a keyword cake counts the header of an Ethernet device.
+    # Without a keyword cake counts the header of an Ethernet device; two keywords add up.
     framing = "overhead 0" if kind.layer == "raw" else kind.layer
+    if queue.get("link_layer", "raw") != "raw":
+        framing = ""
     ingress = " ingress" if way == "down" else ""
     own = words.partition("cake")[2]  # after ours: the last of two words counts
     return {"queue": f"cake bandwidth {_kbit(rate)} {framing}{ingress}{own}"}
