@@ -57,6 +57,8 @@ class Contest:
     """Labels that are not tested, with the number of their runs without a value."""
     span: float = inf
     """Largest possible difference, in the unit."""
+    event: float = 0.0
+    """How much one rare event can change the value of a run, in the unit (`Metric.event_of`)."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,8 @@ class _Test:
             return f"not tested: all replications of {' and '.join(copies)} are identical"
         if all(np.ptp(each) == 0 for each in self.samples):
             return "not tested: all runs of a label have the same value"
+        if self.contest.event == inf:
+            return "not tested: rare events decide the largest of the few values of each run"
         return ""
 
     def _errors(self) -> None:
@@ -202,6 +206,8 @@ class _Test:
         self.variance, self.freedom = pooled_variance(self.samples, paired=self.contest.paired)
         # Of samples of different sizes: Kramer's harmonic mean is taken for each pair.
         self.sizes = [each.size for each in self.samples]
+        # One more event, or one less, in the runs of a label moves its mean by this.
+        self.event = self.contest.event / min(self.sizes)
 
     def pooled(self, one: int, two: int) -> float:
         """The standard error of the studentized range, from the variance of all labels."""
@@ -227,7 +233,7 @@ class _Test:
     def p(self, one: int, two: int) -> float:
         """The chance of such a difference, or a larger one, between any two equal labels."""
         apart = abs(self.difference(one, two))
-        if apart <= 1e-12 * max(map(abs, self.means.values())):
+        if apart <= max(self.event, 1e-12 * max(map(abs, self.means.values()))):
             return 1.0
         pooled, (own, freedom) = self.pooled(one, two), self.alone(one, two)
         of_all = range_tail(apart / pooled, len(self.names), self.freedom) if pooled else 0.0
@@ -238,7 +244,7 @@ class _Test:
         """The smallest difference with a chance of at most `alpha`."""
         own, freedom = self.alone(one, two)
         of_all = range_quantile(alpha, len(self.names), self.freedom) * self.pooled(one, two)
-        return max(of_all, -float(special.stdtrit(freedom, alpha / 2)) * own)
+        return max(of_all, -float(special.stdtrit(freedom, alpha / 2)) * own, self.event)
 
 
 def _finding(test: _Test, alpha: float, level: float) -> ContestResult:
