@@ -56,7 +56,10 @@ def test_flow_queues_are_recommended_before_a_deep_buffer(trial: LineTrial) -> N
     first, *rest = sentences(trial, compared)
     assert first.startswith("Use fq_codel: web page load ") and " less)" in first
     assert "call MOS" in rest[0] and "is worse than the line as it is: " in rest[1]
-    assert "; worse: only " in first and "download goodput" in first.partition("; worse: ")[2]
+    assert "download goodput" in first.partition("; shown to be worse: ")[2]
+    (mos,) = (each for each in compared if each.what.short == "call.mos")
+    (alone, *_) = sentences(trial, [mos])
+    assert ", compared with the line as it is; nothing is shown" in alone
 
 
 def test_the_page_answers_first_and_marks_the_winner(trial: LineTrial) -> None:
@@ -128,6 +131,8 @@ def test_the_same_queue_twice_by_another_name_shows_no_difference() -> None:
     choice = recommended(trial, comparisons(trial))
     assert choice is not None and choice.is_best
     assert (choice.queue, choice.as_good) == ("codel", ("up: codel down: codel",))
+    (first, *_) = sentences(trial, comparisons(trial))
+    assert first.startswith("Use codel (up: codel down: codel: no difference shown): ")
 
 
 def test_one_queue_that_is_better_and_worse_does_not_speak_for_all(trial: LineTrial) -> None:
@@ -135,9 +140,12 @@ def test_one_queue_that_is_better_and_worse_does_not_speak_for_all(trial: LineTr
     by_name = {each.what.short: each for each in comparisons(trial) if each.better == "fq_codel"}
     mos, game = by_name["call.mos"], by_name["game.delay"]
     turned = replace(game.found, means=dict(zip(game.found.means, (9.0, 1.0), strict=True)))
-    worse = replace(game, found=replace(turned, verdict="not shown"))
-    told = sentences(trial, [mos, worse])[0]
-    assert told == "No recommendation: each queue that is better in a measure is worse in another."
+    best, worst = game.found.best, game.found.worst
+    shown = replace(turned, best=worst, worst=best)
+    for found, word in ((shown, "is"), (replace(shown, verdict="not shown"), "may be")):
+        told = sentences(trial, [mos, replace(game, found=found)])[0]
+        text = f"No recommendation: each queue that is better in a measure {word} worse in another."
+        assert told == text
 
 
 def test_an_interval_on_both_sides_of_zero_has_both_directions(trial: LineTrial) -> None:

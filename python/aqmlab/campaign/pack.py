@@ -57,6 +57,8 @@ class Reading:
     """Begin and end in seconds; None for the time from the warm-up to the end."""
     bounds: Bounds = UNBOUNDED
     """The least and the largest value that the mean can have."""
+    event: float = 0.0
+    """How much one rare event can change a value, in `unit` (`Metric.event_of`)."""
 
     @property
     def label(self) -> str:
@@ -69,7 +71,7 @@ class Reading:
         kept = self.values[np.isfinite(self.values)]
         if not kept.size:
             return Estimate(float("nan"))
-        found = estimate(kept, bounds=self.bounds)
+        found = estimate(kept, bounds=self.bounds, event=self.event)
         mean = float(np.clip(found.value, *self.bounds))
         return Estimate.of(replace(found, value=mean), self.values.size)
 

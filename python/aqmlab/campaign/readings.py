@@ -12,6 +12,7 @@ from aqmlab.campaign.rule import picks
 from aqmlab.metrics import Metric, find, windows
 from aqmlab.metrics.pools import Pools
 from aqmlab.metrics.samples import Floats, Whole
+from aqmlab.metrics.shown import event_of
 from aqmlab.metrics.values import runs_of
 from aqmlab.results import StudyResult
 from aqmlab.results.study import StudyInfo
@@ -107,6 +108,10 @@ class Readings:
         grids = self.kept.once(key, lambda: self._grids_of(metric, forward=forward))
         shape = self.result.info.points, self.replications
         return grids.setdefault(subject, np.full(shape, np.nan))
+
+    def event(self, metric: str, subject: str) -> float:
+        """How much one rare event can change a value of a metric of the registry, in its unit."""
+        return event_of(self._runs, *find(metric), subject)
 
     def means(self, metric: str, subject: str, point: int) -> Floats:
         """Mean in each draw of the replications (`picks`) over those that have a value; NaN without

@@ -197,23 +197,27 @@ def _answer(choice: Choice, compared: Sequence[PairedDifference]) -> str:
     name = choice.queue
     won = next(each for each in _gains(name, compared) if each.better == name)
     others = sum(each.better == name for each in _between(name, BASELINE, compared)) - 1
-    more = f", and {count(others, 'more measure')} {'is' if others == 1 else 'are'} better"
-    alike = f" ({listed(choice.as_good)}: as good)" if choice.as_good else ""
+    more = f"and {count(others, 'more measure')} {'is' if others == 1 else 'are'} better than"
+    alike = f" ({listed(choice.as_good)}: no difference shown)" if choice.as_good else ""
     costs = [each for each in _between(name, BASELINE, compared) if each.what.is_cost]
     worse = [each.what.words for each in costs if each.better == BASELINE]
-    left = f"; worse: only {listed(worse)}" if worse else "; nothing is shown to be worse"
+    left = f"; shown to be worse: {listed(worse)}" if worse else "; nothing is shown to be worse"
     return (
-        f"Use {name}{alike}: {won.told(name)}{more if others else ''} than with the line as it "
-        f"is{left}."
+        f"Use {name}{alike}: {won.told(name)}, {more if others else 'compared'} with the line as "
+        f"it is{left}."
     )
 
 
 def _none(queues: Sequence[str], compared: Sequence[PairedDifference]) -> str:
     """Why no queue is recommended."""
-    better = {each.better for queue in queues for each in _gains(queue, compared)}
-    if better - {None, BASELINE}:
-        return "No recommendation: each queue that is better in a measure is worse in another."
-    if BASELINE in better:
+    better = [{each.better for each in _gains(queue, compared)} for queue in queues]
+    able = [each for each in better if each - {None, BASELINE}]
+    if able:
+        worse = "is" if all(BASELINE in each for each in able) else "may be"
+        return (
+            f"No recommendation: each queue that is better in a measure {worse} worse in another."
+        )
+    if any(BASELINE in each for each in better):
         return (
             "Leave the line as it is: no queue is shown to be better in anything that users notice."
         )

@@ -166,14 +166,13 @@ def _rule(text: str, noticed: Sequence[Noticed], queues: Sequence[str]) -> Rule[
 
 def _read(filled: Filled) -> list[Reading]:
     """The measures of a queue, in the units of the table."""
-    found = [
-        (each, filled.reading("", each.metric, each.group))
-        for each in _noticed(filled.scenario("")["flows"])
-    ]
-    return [
-        replace(own, unit=each.unit, values=each.factor * own.values, grain=each.least)
-        for each, own in found
-    ]
+    found = []
+    for each in _noticed(filled.scenario("")["flows"]):
+        own = filled.reading("", each.metric, each.group)
+        values = each.factor * own.values
+        event = each.factor * filled.campaign.readings.event(each.metric, each.group)
+        found.append(replace(own, unit=each.unit, values=values, grain=each.least, event=event))
+    return found
 
 
 def _effort(line: Line, cases: int) -> tuple[float, int]:
@@ -225,10 +224,14 @@ class LineTrial(Campaign):
         links: Mapping[str, Mapping[str, Any]] = self.at("", queue).scenario("")["links"]
         return links
 
+    def reading(self, what: Noticed, queue: str) -> Reading:
+        """What was read of a queue."""
+        (question,) = self.plan.pack.questions
+        return self.readings_of(question, queue)[self.noticed.index(what)]
+
     def measured(self, what: Noticed, queue: str) -> Floats:
         """One value a replication in the unit of `what`, NaN for those without."""
-        (question,) = self.plan.pack.questions
-        return self.readings_of(question, queue)[self.noticed.index(what)].values
+        return self.reading(what, queue).values
 
     def values(self, what: Noticed, queue: str) -> Floats:
         """The values of the replications that have one."""
@@ -237,7 +240,8 @@ class LineTrial(Campaign):
 
     def estimate(self, what: Noticed, queue: str) -> stats.Statistic:
         """The mean over the replications, with its interval where it has one."""
-        return stats.estimate(self.values(what, queue), bounds=stats.POSITIVE)
+        event = self.reading(what, queue).event
+        return stats.estimate(self.values(what, queue), bounds=stats.POSITIVE, event=event)
 
     def shown(self, what: Noticed, queue: str) -> Estimate:
         """The same as a cell of a table."""
