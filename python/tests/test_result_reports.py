@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -66,13 +67,14 @@ def test_the_finding_names_the_best_and_the_worst(result: StudyResult) -> None:
     assert any(re.match("call: MOS", each) for each in lines)
 
 
-def of_two(first: list[float], second: list[float]) -> list[str]:
-    """Findings for two queues with these values in the replications."""
+def of_two(first: list[float], second: list[float], *others: list[float]) -> list[str]:
+    """Findings for two queues, or more, with these values in the replications."""
     scenario = {key: value for key, value in STUDY.items() if key != "axes"}
-    axes = [{"key": "queue", "values": QUEUES}]
+    axes = [{"key": "queue", "values": [*QUEUES, "pie"][: 2 + len(others)]}]
     varied = {"duration": "1s", "flows.bulk.start": {"each": ["0s", "500ms"]}}
     result = package.Study(scenario | {"axes": axes}, set=varied).run()
-    values = pl.DataFrame({"run": range(6), "value": [*first, *second]})
+    every = list(itertools.chain(first, second, *others))
+    values = pl.DataFrame({"run": range(len(every)), "value": every})
     metric = Metric("what", "link", "s", "", "", "", LESS, title="what")
     found, layout = [Shown(metric, "", "", "ms", 1e3, values)], Layout.of(result.info.axes)
     return [line for _, line in sentences(result, found, layout)]
@@ -110,6 +112,9 @@ def test_chance_is_no_finding() -> None:
     )
     (text,) = of_two([2.0, 2.0, 2.0], [2.0, 2.0, 2.0])
     assert text == "What: 2.00 ms with every queue."
+    # Labels like the best one have means of their own.
+    (text,) = of_two([3.0, 5.0, 4.0], [3.3, 5.1, 4.2], [60.0, 61.5, 61.0])
+    assert "best with droptail and codel (4.00 ms to 4.20 ms), worst with pie (60.8 ms); " in text
 
 
 def test_a_study_says_what_was_shown_and_what_was_not(study: Path, aqmlab: Aqmlab) -> None:

@@ -230,13 +230,18 @@ def _shown(same: Sequence[ContestResult], measure: Shown, one: ContestResult | N
     apart = f"difference {measure.number(ends[0])} to {measure.text(ends[-1])}"
     if one is None:
         return f"best with {best}, worst with {worst}; {apart}"
-    first, *_, last = (measure.text(each) for each in one.means.values())
+    first, last = (
+        _ends([one.means[each] for each in own], measure) for own in (one.best, one.worst)
+    )
     return f"best with {best} ({first}), worst with {worst} ({last}); {apart}"
 
 
 def _span(same: Sequence[ContestResult], measure: Shown) -> str:
     """The smallest and the largest mean."""
-    means = [value for each in same for value in each.means.values()]
+    return _ends([value for each in same for value in each.means.values()], measure)
+
+
+def _ends(means: Sequence[float], measure: Shown) -> str:
     ends = [measure.text(each) for each in (min(means), max(means))]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
