@@ -110,7 +110,7 @@ class Readings:
         return grids.setdefault(subject, np.full(shape, np.nan))
 
     def event(self, metric: str, subject: str) -> float:
-        """How much one rare event can change a value of a metric of the registry, in its unit."""
+        """Change of a value of a registered metric by one rare event, in its unit."""
         return event_of(self._runs, *find(metric), subject)
 
     def means(self, metric: str, subject: str, point: int) -> Floats:

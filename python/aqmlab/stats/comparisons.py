@@ -58,7 +58,7 @@ class Contest:
     span: float = inf
     """Largest possible difference, in the unit."""
     event: float = 0.0
-    """How much one rare event can change the value of a run, in the unit (`Metric.event_of`)."""
+    """Change of the value of a run by one rare event, in the unit (`Metric.event_of`)."""
 
 
 @dataclass(frozen=True)

@@ -225,7 +225,7 @@ class LineTrial(Campaign):
         return links
 
     def reading(self, what: Noticed, queue: str) -> Reading:
-        """What was read of a queue."""
+        """The reading of a queue."""
         (question,) = self.plan.pack.questions
         return self.readings_of(question, queue)[self.noticed.index(what)]
 
