@@ -20,6 +20,7 @@ from aqmlab.campaign.outcomes import (
     VIOLATION,
     WORSE,
     Beside,
+    Outcome,
     RuleNumber,
     judged,
 )
@@ -308,9 +309,20 @@ def test_small_packets_may_have_no_advantage(ratios: tuple[float, ...], outcome:
     assert packet_sizes(view(values, has_flow_queues=True)).outcome == OPEN
 
 
-def of_the_mix(**own: float) -> str:
+def of_the_mix(**own: Any) -> str:
     """The outcome with 4 s pages, a call of 4.03, video of 1 and bulk of 6.63 beside these."""
-    other = {"page_load": 4.0, "mos": 4.03, "bitrate": 1e6, "bulk": 6.63e6, "all": 9.77e6}
+    return the_mix(**own).outcome
+
+
+def the_mix(**own: Any) -> Outcome:
+    """The same with its words."""
+    other: dict[str, Any] = {
+        "page_load": 4.0,
+        "mos": 4.03,
+        "bitrate": 1e6,
+        "bulk": 6.63e6,
+        "all": 9.77e6,
+    }
     values: dict[tuple[str, ...], Any] = {}
     for name, numbers in (("own", other | own), ("other", other)):
         for subject, measure, key in (
@@ -321,7 +333,14 @@ def of_the_mix(**own: float) -> str:
             ("all", "goodput", "all"),
         ):
             values["", name, subject, measure] = numbers[key]
-    return mix(view(values)).outcome
+    return mix(view(values))
+
+
+def test_a_part_of_the_mix_is_worse_only_if_its_interval_is() -> None:
+    assert "video at 0.70 Mbit/s against 1.00 Mbit/s (worse); " in the_mix(bitrate=0.7e6).text
+    open_one = the_mix(bitrate=spread(0.7e6, 0.3e6), page_load=2.0)
+    assert "video at 0.70 Mbit/s against 1.00 Mbit/s (worse as measured); " in open_one.text
+    assert open_one.outcome == UNDECIDED and open_one.possible == (BETTER, TRADE)
 
 
 def test_the_mix_is_judged_in_terms_of_each_measure() -> None:

@@ -92,11 +92,18 @@ def _aspects(view: Beside, cases: Sequence[str] | None = None) -> list[Aspect]:
         ),
     ]
     return [
-        each._replace(words=f"{each.words}{worse}{each.more}")
+        each._replace(words=f"{each.words}{_worse(each)}{each.more}")
         for each in found
-        for worse in [" (worse)" if each.sign(each.number.value) < 0 else ""]
         if isfinite(each.number.value)
     ]
+
+
+def _worse(aspect: Aspect) -> str:
+    """Words on a number that is worse; only its interval decides that."""
+    if aspect.sign(aspect.number.value) >= 0:
+        return ""
+    is_decided = all(aspect.sign(value) < 0 for value in aspect.number.places)
+    return " (worse)" if is_decided else " (worse as measured)"
 
 
 def bidirectional(view: Beside) -> Outcome:
