@@ -115,7 +115,7 @@ class Run:
         ----------
         key : str
             `links.NAME.rate`, `.delay`, `.loss`, `.queue` or `.queue.PARAMETER` (`queue` is that of
-            the bottleneck), `flows.NAME` to add a group, `flows.NAME.active` to start or stop one,
+            the bottleneck), `flows.NAME` to add a group, `flows.NAME.active = false` to stop one,
             `flows.NAME.transport.KEY` for congestion control, pacing and ECN of its connections,
             `flows.NAME.INDEX.transport.KEY` for those of one flow, counted from 0.
         value
