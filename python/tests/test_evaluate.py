@@ -291,10 +291,10 @@ def test_rows_compare_pairs() -> None:
     assert row.excess == pytest.approx(2 / 10), "the larger number is 5, twenty grains are 10"
     row = compared(more, noise, [9.0, 0.0, 9.0, 1.0, 7.0], direction=1)
     assert row.word("reno") == BETTER and row.word("cubic") not in (BETTER, WORSE)
-    assert row.words == "better than reno, indistinguishable from cubic"
+    assert row.words == "better than reno, not shown to differ from cubic"
     assert row.excess == 0 and QuestionRows(NOTHING, (row,)).worst is row
     row = compared([each + 0.4 for each in noise], noise, noise)
-    assert row.words == "indistinguishable from both", "0.5 % of loss is the margin"
+    assert row.words == "not shown to differ from both", "0.5 % of loss is the margin"
     about = [each + apart for each, apart in zip(noise, (0.4, 0.5, 0.6, 0.5, 0.6), strict=True)]
     row = compared(about, noise, noise)
     assert row.words == "worse than both", "the interval reaches beyond the margin"
@@ -340,7 +340,7 @@ def test_what_is_not_measured_is_no_number(tmp_path: Path, monkeypatch: pytest.M
 def test_pairs_without_a_value_of_both_are_left_out_and_of_one_decide_nothing() -> None:
     values = [1.0, 5.0, 3.0, 4.0, 2.0]
     row = compared([*values, np.nan], [*values, np.nan])
-    assert row.differences["reno"] is not None and row.word("reno") == "indistinguishable"
+    assert row.differences["reno"] is not None and row.word("reno") == "not shown to differ"
     row = compared([*(each - 0.9 for each in values), 100.0], [*values, np.nan])
     assert row.word("reno") == "not compared", "the slowest run of the other has no value"
     row = compared(values, [*values[:4], np.nan])

@@ -3,7 +3,7 @@
 Replications are pairs, so a difference is that of the pairs. Its interval is the one that
 `aqmlab.stats` gives it among all comparisons of the page (Holm): the chance that a page says
 anything that is not so is 5 %. Nothing here is a threshold of the RFC: a row says better, worse,
-or indistinguishable, with the numbers: 0 lies in the interval, or all of it within a margin.
+or not shown to differ, with the numbers: 0 lies in the interval, or all of it within a margin.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aqmlab.metrics.registry import LESS, NEITHER
 from aqmlab.metrics.samples import Floats
 from aqmlab.numbers import finite, short
 
-BETTER, ALIKE, WORSE, OTHER = "better", "indistinguishable", "worse", "different"
+BETTER, ALIKE, WORSE, OTHER = "better", "not shown to differ", "worse", "different"
 UNKNOWN = "not compared"
 """With too few replications, or with one in which only one of the two has a value."""
 MARGIN = 0.05
@@ -59,7 +59,7 @@ class ReadingRow:
 
     @property
     def words(self) -> str:
-        """`worse than both`, `worse than reno, indistinguishable from cubic`."""
+        """`worse than both`, `worse than reno, not shown to differ from cubic`."""
         words = {other: self.word(other) for other in self.others}
         if len(set(words.values())) == 1 and len(words) > 1:
             word = next(iter(words.values()))
