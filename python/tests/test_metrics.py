@@ -265,7 +265,8 @@ def test_the_directions_of_a_group_are_not_mixed() -> None:
 
 
 def test_a_dead_direction_is_the_worse_one() -> None:
-    links = {**LINKS, "up": {**LINKS["up"], "loss": 1}}
+    unused = {"rate": "1mbit", "driver": {"limit": "5p"}}
+    links = {**LINKS, "up": {**LINKS["up"], "loss": 1}, "unused": unused}
     result = run(links=links, flows=flows(call={"workload": "voip"}))
     rows = {
         metric: result.metrics.filter(subject="call", metric=metric).to_dicts()
@@ -281,6 +282,8 @@ def test_a_dead_direction_is_the_worse_one() -> None:
         assert values(result, name).filter(subject="call").is_empty(), name
     (dead,) = result.times.filter(group="call", direction="reverse").to_dicts()
     assert dead["count"] == 0 and all(dead[f"{each}_s"] is None for each in ("mean", "min", "max"))
+    (link,) = result.links.filter(link="unused").to_dicts()
+    assert link["driver_mean_s"] is link["driver_max_s"] is link["sojourn_max_s"] is None
 
 
 def test_the_goodput_of_flows_that_come_and_go_does_not_depend_on_the_record() -> None:

@@ -123,7 +123,11 @@ impl LinkResult {
         columns.add("loss_event_flows", |link| link.loss_event_flows);
         columns.add("loss_event_bulk_flows", |link| link.loss_event_bulk_flows);
         columns.add("driver_mean_s", driver(|driver| driver.times.mean()));
-        columns.add("driver_max_s", driver(|driver| driver.times.max.as_secs_f64()));
+        let longest = |driver: &DriverSummary| match driver.times.count {
+            0 => f64::NAN,
+            _ => driver.times.max.as_secs_f64(),
+        };
+        columns.add("driver_max_s", driver(longest));
         columns.add("driver_max_bytes", driver(|driver| driver.max_bytes as f64));
         columns.0
     }
