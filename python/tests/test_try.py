@@ -58,6 +58,9 @@ def test_flow_queues_are_recommended_before_a_deep_buffer(trial: LineTrial) -> N
     assert "call MOS" in rest[0] and "is worse than the line as it is: " in rest[1]
     assert "download goodput" in first.partition("; shown to be worse: ")[2]
     (mos,) = (each for each in compared if each.what.short == "call.mos")
+    assert trial.reading(mos.what, "fq_codel").event == 3.5, "flows that meet in one queue"
+    few = replace(trial.reading(mos.what, "fq_codel"), values=np.arange(4.3, 4.35, 0.01))
+    assert few.estimate.low is None and replace(few, event=0.0).estimate.low is not None
     (alone, *_) = sentences(trial, [mos])
     assert ", compared with the line as it is; nothing is shown" in alone
 

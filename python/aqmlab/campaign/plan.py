@@ -208,7 +208,8 @@ class Filled(Replicated):
         found = self.campaign.readings.described(metric)
         values = self.values(case, metric, subject)
         kind = found.unit, found.direction
-        return Reading(case, metric, subject, *kind, values, bounds=found.bounds)
+        event = self.campaign.readings.event(metric, subject)
+        return Reading(case, metric, subject, *kind, values, bounds=found.bounds, event=event)
 
     def mean(self, case: str, metric: str, subject: str) -> float:
         """The mean over the replications that have the metric; NaN without any."""

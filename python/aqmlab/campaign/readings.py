@@ -110,8 +110,9 @@ class Readings:
         return grids.setdefault(subject, np.full(shape, np.nan))
 
     def event(self, metric: str, subject: str) -> float:
-        """Change of a value of a registered metric by one rare event, in its unit."""
-        return event_of(self._runs, *find(metric), subject)
+        """Change of a value of a metric by one rare event, in its unit."""
+        found, is_own = self.described(metric), metric in self._own
+        return event_of(self._runs, found, "" if is_own else find(metric)[1], subject)
 
     def means(self, metric: str, subject: str, point: int) -> Floats:
         """Mean in each draw of the replications (`picks`) over those that have a value; NaN without

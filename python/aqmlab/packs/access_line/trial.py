@@ -169,9 +169,9 @@ def _read(filled: Filled) -> list[Reading]:
     found = []
     for each in _noticed(filled.scenario("")["flows"]):
         own = filled.reading("", each.metric, each.group)
-        values = each.factor * own.values
-        event = each.factor * filled.campaign.readings.event(each.metric, each.group)
-        found.append(replace(own, unit=each.unit, values=values, grain=each.least, event=event))
+        scaled = each.factor * own.values, each.factor * own.event
+        own = replace(own, unit=each.unit, values=scaled[0], grain=each.least, event=scaled[1])
+        found.append(own)
     return found
 
 
