@@ -339,7 +339,7 @@ def the_mix(**own: Any) -> Outcome:
 def test_a_part_of_the_mix_is_worse_only_if_its_interval_is() -> None:
     assert "video at 0.70 Mbit/s against 1.00 Mbit/s (worse); " in the_mix(bitrate=0.7e6).text
     open_one = the_mix(bitrate=spread(0.7e6, 0.3e6), page_load=2.0)
-    assert "video at 0.70 Mbit/s against 1.00 Mbit/s (worse as measured); " in open_one.text
+    assert "video at 0.70 Mbit/s against 1.00 Mbit/s (worse, not decided); " in open_one.text
     assert open_one.outcome == UNDECIDED and open_one.possible == (BETTER, TRADE)
 
 

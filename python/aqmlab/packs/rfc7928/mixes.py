@@ -103,7 +103,7 @@ def _worse(aspect: Aspect) -> str:
     if aspect.sign(aspect.number.value) >= 0:
         return ""
     is_decided = all(aspect.sign(value) < 0 for value in aspect.number.places)
-    return " (worse)" if is_decided else " (worse as measured)"
+    return " (worse)" if is_decided else " (worse, not decided)"
 
 
 def bidirectional(view: Beside) -> Outcome:
