@@ -14,7 +14,7 @@ const EACH: u64 = 1024;
 /// pages without any are not there, so that copies (of snapshots) and sums have little to do.
 #[derive(Clone)]
 struct Counts {
-    /// Where each page begins in `counts`; far beyond its end if it is not there.
+    /// First index of each page in `counts`; far beyond its end if it is not there.
     starts: [u32; 64],
     counts: Vec<u64>,
 }
