@@ -276,6 +276,16 @@ os.execvp("sh", ["sh", "-c", "{TRAFFIC} burst $AQMLAB_FAR {PORT} 20 0"])
     assert scores["packets_in"] + unfit + scores["packets_not_read_in_time"] > 3000
 
 
+def test_shells_nest(aqmlab: Aqmlab) -> None:
+    inner = f"{TRAFFIC} rtt $AQMLAB_FAR {PORT} 20"
+    words = ["sh", "-c", inner]
+    for delay in ("3ms", "2ms"):
+        words = command("shell", "-q", "--delay", delay, "--", *words)
+    times = aqmlab.json("shell", "--delay", "1ms", "--far", f"{TRAFFIC} serve {PORT}", "--", *words)
+    assert min(times) >= 12
+    assert statistics.median(times) < 17
+
+
 def test_twelve_shells_nest_and_a_second_one_has_room(aqmlab: Aqmlab) -> None:
     """As deep as mahimahi's own test of its shells; in the sixth, two run in sequence."""
     words = ["sh", "-c", f"{TRAFFIC} rtt $AQMLAB_FAR {PORT} 10"]
