@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::StringDictionaryBuilder;
+use arrow_array::builder::{StringDictionaryBuilder, StringViewBuilder};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::Int32Type;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, RecordBatch, RecordBatchIterator,
-    StringArray, UInt32Array, UInt64Array,
+    StringArray, StringViewArray, UInt32Array, UInt64Array,
 };
 use arrow_schema::{Field, Schema};
 use pyo3::IntoPyObjectExt;
@@ -60,11 +60,9 @@ impl<I: Iterator + Clone> Columns<I> {
         let array: BooleanArray = self.rows.clone().map(|row| Some(value(row))).collect();
         self.push(name, Arc::new(array), false);
     }
-    /// Adds a column with few distinct texts.
     pub fn text<S: AsRef<str>>(&mut self, name: &str, value: impl Fn(I::Item) -> S) {
         self.texts(name, |row| Some(value(row)), false);
     }
-    /// Adds a column with few distinct texts and nulls.
     pub fn maybe_text<S: AsRef<str>>(&mut self, name: &str, value: impl Fn(I::Item) -> Option<S>) {
         self.texts(name, value, true);
     }
@@ -74,9 +72,15 @@ impl<I: Iterator + Clone> Columns<I> {
         value: impl Fn(I::Item) -> Option<S>,
         nullable: bool,
     ) {
-        let mut builder = StringDictionaryBuilder::<Int32Type>::new();
+        let mut builder = StringViewBuilder::new().with_deduplicate_strings();
         self.rows.clone().for_each(|row| builder.append_option(value(row)));
         self.push(name, Arc::new(builder.finish()), nullable);
+    }
+    /// Adds a column with few distinct texts as codes: less memory, slower to read.
+    pub fn coded<S: AsRef<str>>(&mut self, name: &str, value: impl Fn(I::Item) -> S) {
+        let mut builder = StringDictionaryBuilder::<Int32Type>::new();
+        self.rows.clone().for_each(|row| builder.append_value(value(row)));
+        self.push(name, Arc::new(builder.finish()), false);
     }
 
     pub fn finish(self) -> RecordBatch {
@@ -135,6 +139,8 @@ fn cell<'py>(py: Python<'py>, column: &dyn Array, row: usize) -> PyResult<Bound<
     } else if let Some(values) = any.downcast_ref::<Float64Array>() {
         values.value(row).into_bound_py_any(py)
     } else if let Some(values) = any.downcast_ref::<BooleanArray>() {
+        values.value(row).into_bound_py_any(py)
+    } else if let Some(values) = any.downcast_ref::<StringViewArray>() {
         values.value(row).into_bound_py_any(py)
     } else {
         let texts = any.downcast_ref::<DictionaryArray<Int32Type>>();

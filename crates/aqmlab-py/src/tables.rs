@@ -409,8 +409,8 @@ fn series(all: &[Arc<Finished>], start: usize, count: usize) -> PyResult<RecordB
     let mut columns = Columns::new(rows);
     columns.u32("run", |(f, _)| f.run);
     columns.f64("time_s", |(_, s)| s.time.as_secs_f64());
-    columns.text("subject", |(f, s)| subject(f, s.subject));
-    columns.text("quantity", |(_, s)| s.quantity);
+    columns.coded("subject", |(f, s)| subject(f, s.subject));
+    columns.coded("quantity", |(_, s)| s.quantity);
     columns.f64("value", |(_, s)| s.value);
     Ok(columns.finish())
 }
@@ -422,13 +422,15 @@ fn packets(all: &[Arc<Finished>], start: usize, count: usize) -> PyResult<Record
         packets.iter().map(move |packet| (*f, f.link_name(*link), packet))
     });
     let verdict = |packet: &PacketRecord| packet.dropped.map_or("delivered", Reason::name);
-    let mut columns = Columns::of(rows, "link", |(f, name, _)| (f.run, name));
-    columns.text("flow", |(f, _, p)| f.flow_name(p.flow));
+    let mut columns = Columns::new(rows);
+    columns.u32("run", |(f, ..)| f.run);
+    columns.coded("link", |(_, name, _)| name);
+    columns.coded("flow", |(f, _, p)| f.flow_name(p.flow));
     columns.bool("is_ack", |(.., p)| p.is_ack);
     columns.u32("size_bytes", |(.., p)| p.size);
     columns.f64("arrival_s", |(.., p)| p.arrival.as_secs_f64());
     columns.f64("end_s", |(.., p)| p.end.as_secs_f64());
-    columns.text("verdict", |(.., p)| verdict(p));
+    columns.coded("verdict", |(.., p)| verdict(p));
     columns.bool("ce", |(.., p)| p.ce);
     Ok(columns.finish())
 }

@@ -40,6 +40,10 @@ def copied_points(tables: Tables, points: int, replications: int) -> list[int]:
     return [int(point) for point in np.flatnonzero(alike)]
 
 
+LARGE = frozenset(Results.large_tables())
+"""Tables that may have more than `PART` rows: the engine makes codes of their texts."""
+
+
 def plain_texts(frame: pl.DataFrame) -> pl.DataFrame:
     """The same table with texts instead of codes."""
     kinds = zip(frame.columns, frame.dtypes, strict=True)  # `schema` takes longer than the rest
@@ -70,7 +74,7 @@ class MemoryTables:
             frame = self._frame(name)
             if frame.height > PART:
                 return plain_texts(frame if columns is None else frame.select(columns))
-            self._plain[name] = plain_texts(frame)
+            self._plain[name] = plain_texts(frame) if name in LARGE else frame
         small = self._plain[name]
         return small if columns is None else small.select(columns)
 
@@ -184,13 +188,15 @@ def gather(batches: Iterable[Batch], names: Iterable[str] | None = None) -> dict
     """
     check_process()
     batches = list(batches)
-    joined, large = _joined(batches), Results.large_tables()
-    return {
-        name: by_run(
-            [pl.DataFrame(batch.table(name)) for batch in (batches if name in large else joined)]
-        )
-        for name in (Results.table_names() if names is None else names)
-    }
+    joined = _joined(batches)
+
+    def parts(name: str) -> list[pl.DataFrame]:
+        if name in LARGE:
+            return [plain_texts(pl.DataFrame(batch.table(name))) for batch in batches]
+        return [pl.DataFrame(batch.table(name)) for batch in joined]
+
+    every = Results.table_names() if names is None else names
+    return {name: by_run(parts(name)) for name in every}
 
 
 def _joined(batches: Sequence[Batch]) -> list[Batch]:
@@ -201,7 +207,7 @@ def _joined(batches: Sequence[Batch]) -> list[Batch]:
 
 def in_parts(batch: Batch, name: str, rows: int) -> Iterator[pl.DataFrame]:
     """A large table of finished runs in frames of at most `rows` rows."""
-    return (by_run([part]) for part in _engine_parts(batch, name, rows))
+    return (by_run([plain_texts(part)]) for part in _engine_parts(batch, name, rows))
 
 
 def _engine_parts(batch: Batch, name: str, rows: int) -> Iterator[pl.DataFrame]:
@@ -214,11 +220,8 @@ def _engine_parts(batch: Batch, name: str, rows: int) -> Iterator[pl.DataFrame]:
 
 
 def by_run(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Joins parts, sorted by run, in contiguous memory.
-
-    Categorical texts become plain, because their codes depend on the tables read before.
-    """
-    whole = pl.concat(map(plain_texts, parts)) if len(parts) > 1 else plain_texts(parts[0])
+    """Joins parts, sorted by run, in contiguous memory."""
+    whole = pl.concat(parts) if len(parts) > 1 else parts[0]
     in_order = whole if whole["run"].is_sorted() else whole.sort("run", maintain_order=True)
     return in_order.rechunk()
 
@@ -244,7 +247,7 @@ class Gathered(Mapping[str, pl.DataFrame]):
         return iter(Results.table_names())
 
     def __getitem__(self, name: str) -> pl.DataFrame:
-        if name not in self._made and name in Results.large_tables():
+        if name not in self._made and name in LARGE:
             parts = [part for each in self._batches for part in _engine_parts(each, name, PART)]
             whole = pl.concat(parts)
             in_order = whole["run"].is_sorted()

@@ -21,7 +21,7 @@ from aqmlab.results import (
     by_run,
     check_process,
 )
-from aqmlab.results.tables import MemoryTables
+from aqmlab.results.tables import MemoryTables, plain_texts
 from aqmlab.study.folder import ResultsFolder
 from aqmlab.study.points import KEPT, Points
 from aqmlab.study.runner import polled
@@ -151,7 +151,10 @@ def _in_memory(plans: Sequence[Study], means: Backend) -> StudyResult:
             means.report(count, study.total)
         new = Gathered(batches)
         there = {name: renumbered(frame, before, now) for name, frame in tables.items()}
-        tables = dict(new) | {name: by_run([frame, new[name]]) for name, frame in there.items()}
+        tables = dict(new) | {
+            name: by_run([plain_texts(frame), plain_texts(new[name])])
+            for name, frame in there.items()
+        }
         info = study_info(study)
         result = StudyResult(info, MemoryTables(tables), scenarios, computed=study.total)
         if is_reached(result):
