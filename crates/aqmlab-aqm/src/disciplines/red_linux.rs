@@ -98,6 +98,7 @@ const TC: &[Dialect] = &[Dialect {
         Word::set("adaptive", "adaptive", "true"),
         Word::set("adaptative", "adaptive", "true"),
         Word::refused("qevent", true, "there are no filters"),
+        Word::refused("block", true, "there are no filters"),
     ]],
     finish: Some(derive),
     ..Dialect::EMPTY

@@ -23,6 +23,8 @@ pub enum Form {
     Rate,
     /// A number of bytes, or a size with its unit (`1514`, `32Mb`, `64k`).
     Size,
+    /// A size, also with the cells of a table of rates (`15k/8`), which Linux no longer has.
+    Burst,
     /// A number of packets (`1000`, `1000p`), or what else the parameter takes.
     Packets,
     /// A number with `p`, `pkt`, `pkts`, `packet` or `packets`.
@@ -70,6 +72,10 @@ impl Form {
                 let is_short = ["k", "m", "g"].iter().any(|short| short.eq_ignore_ascii_case(unit));
                 if is_short { bare("b") } else { text.into() }
             }
+            Form::Burst => match text.split_once('/') {
+                Some((size, cell)) if is_number(cell) => return Form::Size.read(size),
+                _ => return Form::Size.read(text),
+            },
             Form::Packets if is_bare => bare("p"),
             Form::Size | Form::Packets => text.into(),
             Form::CountOfPackets => {
@@ -125,7 +131,7 @@ impl Form {
             Form::Seconds => whole(1_000_000_000),
             Form::Millis => whole(1_000_000),
             Form::Rate => Rate::read(&value).map(|_| text.into()),
-            Form::Size => {
+            Form::Size | Form::Burst => {
                 let bytes = match Limit::read(&value) {
                     Some(Limit::Bytes(bytes)) => bytes,
                     Some(_) => return None,

@@ -93,9 +93,9 @@ const TC: &[Dialect] = &[HTB, TBF];
 
 const BUCKET: &[Word] = &[
     Word::value("rate", "rate", Form::Rate),
-    Word::value("burst", "burst", Form::Size),
-    Word::value("buffer", "burst", Form::Size),
-    Word::value("maxburst", "burst", Form::Size),
+    Word::value("burst", "burst", Form::Burst),
+    Word::value("buffer", "burst", Form::Burst),
+    Word::value("maxburst", "burst", Form::Burst),
 ];
 
 const OWN_LIMIT: &str = "the queue of the link has the limit";
@@ -109,8 +109,8 @@ const TBF: Dialect = Dialect {
         BUCKET,
         &[
             Word::value("peakrate", "ceil", Form::Rate),
-            Word::value("mtu", "cburst", Form::Size),
-            Word::value("minburst", "cburst", Form::Size),
+            Word::value("mtu", "cburst", Form::Burst),
+            Word::value("minburst", "cburst", Form::Burst),
             Word::ignored("limit", true, OWN_LIMIT),
             Word::ignored("latency", true, OWN_LIMIT),
             Word::ignored("lat", true, OWN_LIMIT),
@@ -129,9 +129,9 @@ const HTB: Dialect = Dialect {
         BUCKET,
         &[
             Word::value("ceil", "ceil", Form::Rate),
-            Word::value("cburst", "cburst", Form::Size),
-            Word::value("cbuffer", "cburst", Form::Size),
-            Word::value("cmaxburst", "cburst", Form::Size),
+            Word::value("cburst", "cburst", Form::Burst),
+            Word::value("cbuffer", "cburst", Form::Burst),
+            Word::value("cmaxburst", "cburst", Form::Burst),
             Word::ignored("prio", true, ONE_CLASS),
             Word::ignored("quantum", true, ONE_CLASS),
             Word {

@@ -70,9 +70,10 @@ fn a_shaper_is_words_or_a_table() {
     let [_, changed] = links(&[("up.shaper.ceil", "10mbit")]);
     let said = words::say_params(&changed.shaper.unwrap());
     assert_eq!(said.words, "htb rate 9.5mbit ceil 10mbit overhead 30 linklayer atm");
-    let line = "tc class add dev eth0 parent 1: classid 1:1 htb rate 9500kbit prio 1 quantum 1514";
+    let line = "tc class add dev eth0 parent 1: classid 1:1 htb rate 9500kbit burst 15k/8 \
+                prio 1 quantum 1514";
     let read = ShaperParams::parse(&line.into()).unwrap();
-    assert_eq!(words::say_params(&read).words, "htb rate 9.5mbit");
+    assert_eq!(words::say_params(&read).words, "htb rate 9.5mbit burst 15360");
     let line =
         "tc qdisc add dev eth0 root tbf rate 5mbit burst 5kb latency 70ms peakrate 8mbit mtu 1540";
     let said = words::say_params(&ShaperParams::parse(&line.into()).unwrap());
