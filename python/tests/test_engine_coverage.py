@@ -25,6 +25,13 @@ SHORT = {
 }
 """Do not keep the promise (docs/statistics.md): one run in a hundred or more decides their mean."""
 LEAST_SHORT = 0.88
+LEAST_OF_DIFFERENCES = {
+    "web: page load time, mean": 0.89,
+    "bulk: start-up time, mean": 0.74,
+    "short: start-up time, mean": 0.77,
+}
+"""Coverage of measures whose differences do not keep it (docs/statistics.md)."""
+PAIRS = 400
 
 
 def error(share: float, samples: float) -> float:
@@ -80,29 +87,30 @@ def test_student_alone_would_miss_most() -> None:
     assert coverage(plain, 10, 300).covered < 0.6
 
 
-@pytest.mark.parametrize("title", sorted({each.title for each in SERIES if 0 < each.event < inf}))
-def test_differences_allow_for_a_rare_event(title: str) -> None:
-    """Without, up to 12 of 100 comparisons of start-up times name the wrong winner, and intervals
-    cover .51."""
+@pytest.mark.parametrize("title", sorted({each.title for each in SERIES if each.event < inf}))
+def test_intervals_of_differences_and_winners(title: str) -> None:
+    """With equal tails intervals cover .83 of page load times and Jain's index; without allowing
+    for a rare event, up to 12 of 100 comparisons of start-up times name the wrong winner."""
     queues = [each for each in SERIES if each.title == title and each.world != "light"]
+    least = LEAST_OF_DIFFERENCES.get(title, 0.93)
     for one, two in combinations(queues, 2):
         per = [1e3 if each.unit == "s" else 1.0 for each in (one, two)]
         own = {one.world: per[0] * one.values, two.world: per[1] * two.values}
         truth = own[two.world].mean() - own[one.world].mean()
-        event, least = per[0] * one.event, min(map(len, own.values()))
+        event, size = per[0] * one.event, min(map(len, own.values()))
         for count in COUNTS:
             rng = np.random.default_rng(count)
             wrong, covered = 0, 0
-            for _ in range(SAMPLES):
-                runs = rng.choice(least, count, replace=False)
+            for _ in range(PAIRS):
+                runs = rng.choice(size, count, replace=False)
                 samples = {name: values[runs] for name, values in own.items()}
                 (found,) = compare([Contest(title, "", samples, event=event)])
-                real = truth if next(iter(found.means)) == one.world else -truth
-                wrong += found.shown and real <= 0
-                covered += bool(found.why) or found.low <= real <= found.high
-            about = f"{one.world}, {two.world}, n = {count}: {wrong}, {covered} of {SAMPLES}"
-            assert wrong <= (0.03 + 3 * error(0.03, SAMPLES)) * SAMPLES, about
-            assert covered >= (0.75 - 3 * error(0.75, SAMPLES)) * SAMPLES, about
+                low, high = found.difference_of(two.world)
+                wrong += found.shown and (low > 0) != (truth > 0)
+                covered += bool(found.why) or low <= truth <= high
+            about = f"{one.world}, {two.world}, n = {count}: {wrong}, {covered} of {PAIRS}"
+            assert wrong <= (0.02 + 3 * error(0.02, PAIRS)) * PAIRS, about
+            assert covered >= (least - 3 * error(least, PAIRS)) * PAIRS, about
 
 
 def test_copies_have_no_interval() -> None:

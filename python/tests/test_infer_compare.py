@@ -67,9 +67,9 @@ def test_skewed_values_have_no_more_false_winners() -> None:
     assert rate([page(rng, 8, 4, shape="lognormal", paired=False) for _ in range(600)]) <= 0.065
 
 
-@pytest.mark.parametrize(("replications", "most"), [(5, 0.38), (10, 0.38), (40, 0.28)])
+@pytest.mark.parametrize("replications", [5, 10, 40])
 def test_one_skewed_label_among_steady_ones_is_a_false_winner_too_often(
-    replications: int, most: float
+    replications: int,
 ) -> None:
     """A limit that the guide states (docs/statistics.md): most samples lack the large values."""
     rng = np.random.default_rng(8)
@@ -84,7 +84,7 @@ def test_one_skewed_label_among_steady_ones_is_a_false_winner_too_often(
             ]
         )
 
-    assert 0.13 < rate([skewed() for _ in range(300)]) < most
+    assert 0.07 < rate([skewed() for _ in range(300)]) < 0.22
 
 
 @pytest.mark.parametrize(("labels", "measures"), [(2, 1), (2, 4), (8, 1), (8, 6)])

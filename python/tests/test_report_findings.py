@@ -25,6 +25,8 @@ from aqmlab.report.findings import (
 )
 from aqmlab.report.measures import Layout, answering, by_point, mean
 from aqmlab.report.study_page import document, show
+from aqmlab.stats import Contest, compare
+from aqmlab.stats.comparisons import typical_reach
 
 BOTH = {"path": "down", "return_path": "up"}
 STUDY = {
@@ -108,7 +110,7 @@ def test_both_ends_of_an_interval_are_in_the_terminal(result: aqmlab.StudyResult
     assert sides and any(below != pytest.approx(above, rel=0.2) for below, above in sides)
 
 
-def test_replications_needed_are_those_of_the_t_test() -> None:
+def test_replications_needed_show_the_difference() -> None:
     for spread, difference in ((1.0, 1.0), (1.0, 0.25), (0.2, 1.0)):
         count = replications_for(spread, difference)
         reached = [power_of(n, spread, difference) for n in (count - 1, count) if n > 1]
@@ -123,8 +125,17 @@ def test_replications_needed_are_those_of_the_t_test() -> None:
 
 def power_of(count: int, spread: float, difference: float) -> float:
     shift = difference / spread * count**0.5
-    limit = stats.t.isf(0.025, count - 1)
-    return float(stats.nct.sf(limit, count - 1, shift))
+    return float(stats.nct.sf(typical_reach(count, 0.05), count - 1, shift))
+
+
+def test_a_typical_interval_has_the_power_of_the_test() -> None:
+    rng = np.random.default_rng(4)
+    for difference in (2.0, 1.0, 0.6):
+        count = replications_for(2**0.5, difference)
+        tables = rng.normal(size=(400, 2, count)) + np.array([[difference], [0.0]])
+        pairs = ({"a": one, "b": two} for one, two in tables)
+        shown = [compare([Contest("delay", "ms", each)])[0].shown for each in pairs]
+        assert 0.74 < np.mean(shown) < 0.92
 
 
 def test_the_page_says_what_a_tenth_would_need(result: aqmlab.StudyResult) -> None:

@@ -108,7 +108,7 @@ def test_chance_is_no_finding() -> None:
     (text,) = of_two([1.0, 5.0, 3.0], [2.0, 6.01, 4.02])
     assert text == (
         "What: best with droptail (3.00 ms), worst with codel (4.01 ms); "
-        "difference 0.985 to 1.03 ms."
+        "difference 0.980 to 1.04 ms."
     )
     (text,) = of_two([2.0, 2.0, 2.0], [2.0, 2.0, 2.0])
     assert text == "What: 2.00 ms with every queue."

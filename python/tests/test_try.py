@@ -56,7 +56,7 @@ def test_flow_queues_are_recommended_before_a_deep_buffer(trial: LineTrial) -> N
     first, *rest = sentences(trial, compared)
     assert first.startswith("Use fq_codel: web page load ") and " less)" in first
     assert "call MOS" in rest[0] and "is worse than the line as it is: " in rest[1]
-    assert "download goodput" in first.partition("; shown to be worse: ")[2]
+    assert "upload goodput" in first.partition("; shown to be worse: ")[2]
     (mos,) = (each for each in compared if each.what.short == "call.mos")
     assert trial.reading(mos.what, "fq_codel").event == 3.5, "flows that meet in one queue"
     few = replace(trial.reading(mos.what, "fq_codel"), values=np.arange(4.3, 4.35, 0.01))

@@ -166,9 +166,9 @@ def _difference(
         return None
     apart = float(np.clip(one.mean(), *own.bounds) - np.clip(two.mean(), *own.bounds))
     # What does not vary from replication to replication is as it is.
-    reach = 0.0 if finding.why else finding.detectable
+    ends = (apart, apart) if finding.why else finding.difference_of("own")
     most = own.bounds[1] - own.bounds[0]
-    return stats.Interval(apart - reach, apart + reach, finding.level).inside((-most, most))
+    return stats.Interval(*ends, finding.level).inside((-most, most))
 
 
 def _paired(own: Reading, other: Reading) -> tuple[Floats, Floats]:

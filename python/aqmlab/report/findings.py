@@ -4,8 +4,7 @@ Every comparison that a page makes is one contest of `aqmlab.stats.compare`: eac
 each combination of the other axes. Nothing is averaged over unlike points.
 
 Where it says how many replications a difference of a given size needs, that is of the variance that
-was seen and the t-test of one pair of labels, two-sided at 5 %; the power is 80 %. Findings are
-held to a stricter level where a page compares more than that, and then need more replications.
+was seen and the test of one pair of labels at 5 %; the power is 80 %. Findings are held to a stricter level where a page compares more than that, and then need more replications.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from aqmlab.numbers import capital, listed
 from aqmlab.report.measures import BUSY, Layout, by_point
 from aqmlab.results import groups_of
 from aqmlab.stats import Contest, ContestResult, compare, is_constant
-from aqmlab.stats.comparisons import pooled_variance
+from aqmlab.stats.comparisons import pooled_variance, typical_reach
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult
@@ -129,7 +128,7 @@ def replications_for(spread: float, difference: float) -> int:
     low, high = 1, MOST_REPLICATIONS
     while high - low > 1:
         count = (low + high) // 2
-        limit = -float(special.stdtrit(count - 1, ALPHA / 2))
+        limit = typical_reach(count, ALPHA)
         shift = difference / spread * count**0.5
         missed = float(special.nctdtr(count - 1, shift, limit))
         low, high = (low, count) if missed <= 1 - POWER else (count, high)
@@ -156,7 +155,7 @@ def needed(result: StudyResult, found: Sequence[Shown], layout: Layout) -> str:
         return ""
     return (
         f"Replications that would show a difference of {100 * DIFFERENCE:.0f} % in 8 of 10 such "
-        f"studies (of one pair, t-test at 5 %, by the variance seen): {'; '.join(told)}."
+        f"studies (of one pair at 5 %, by the variance seen): {'; '.join(told)}."
     )
 
 

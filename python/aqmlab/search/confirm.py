@@ -149,8 +149,7 @@ def _judged(
     sign = measure.direction * (-1 if harm else 1)
     verdict, why, ends = UNDECIDED, finding.why, (np.nan, np.nan)
     if not finding.why:
-        is_worst = list(finding.means)[-1] == FOUND  # the finding is of the worst less the best
-        ends = (finding.low, finding.high) if is_worst else (-finding.high, -finding.low)
+        ends = finding.difference_of(FOUND)
     # Runs that are copies of one run have no interval, and need none.
     elif all(stats.is_constant(each) for each in values) and difference:
         why = SAME

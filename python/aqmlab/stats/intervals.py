@@ -297,34 +297,40 @@ def t_intervals(rows: Floats, alpha: ArrayLike) -> tuple[Floats, Floats, Floats,
     """The mean of each row, its standard error, and how many of these the interval of `limits`
     reaches below and above it."""
     count = rows.shape[1]
+    mean, error, below, above = tail_parts(rows)
+    reaches = (-special.stdtrit(count - 1, alpha * part) for part in (below, above))
+    return mean, error, *reaches
+
+
+def tail_parts(rows: Floats, least: int = 0) -> tuple[Floats, Floats, Floats, Floats]:
+    """The mean of each row, its standard error, and which parts of 1 - level are the chances that
+    the true mean lies below its interval, and above; as of `least` values if there are fewer."""
+    count = rows.shape[1]
     mean = rows.mean(axis=1)
     apart = rows - mean[:, None]
     variance = (apart * apart).sum(axis=1) / count
     varies = variance > (1e-12 * np.maximum(np.abs(mean), np.abs(rows).max(axis=1))) ** 2
     scale = np.where(varies, variance, 1.0)
     skewness = (apart * apart * apart).sum(axis=1) / count / scale**1.5
-    alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), mean.shape)
-    long, short = tails(count, np.abs(skewness), alpha)
+    long, short = split(max(count, least), np.abs(skewness))
     even = two_clusters(rows, mean, variance)
-    long, short = np.where(even, alpha / 2, long), np.where(even, alpha / 2, short)
+    long, short = np.where(even, 0.5, long), np.where(even, 0.5, short)
     error = np.where(varies, (variance / (count - 1)) ** 0.5, 0.0)
-    far, near = (-special.stdtrit(count - 1, each) for each in (long, short))
-    above = skewness >= 0
-    return mean, error, np.where(above, near, far), np.where(above, far, near)
+    above = skewness >= 0  # the long tail
+    return mean, error, np.where(above, short, long), np.where(above, long, short)
 
 
-def tails(count: int, skewness: Floats, alpha: Floats) -> tuple[Floats, Floats]:
-    """Returns the parts of `alpha` beyond the interval on the side of the long tail, and on the
-    other."""
+def split(count: int, skewness: Floats) -> tuple[Floats, Floats]:
+    """The parts of 1 - level beyond the interval on the side of the long tail, and on the other."""
     base, grows, shrinks = _shape(count)
     long = base * 10 ** (-shrinks * skewness)
-    return alpha * long, alpha * (1 - long - (1 - 2 * base) * 10 ** (-grows * skewness))
+    return long, 1 - long - (1 - 2 * base) * 10 ** (-grows * skewness)
 
 
 @lru_cache
 def _shape(count: int) -> tuple[float, float, float]:
     for size, base, grows, shrinks in TAILS:
-        if count == size:
+        if count <= size:
             return base, grows, shrinks
     return 0.5, 1.0, 19 / (count - 1.5)
 
