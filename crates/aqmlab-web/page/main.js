@@ -12,8 +12,9 @@ function listen() {
   byId("restart").addEventListener("click", () => ui.attempt(() => { pause(); goTo(0); ui.show(); }));
   byId("speed").addEventListener("change", (event) => setSpeed(event.target.value));
   byId("time").addEventListener("input", (event) => {
+    const time = Number(event.target.value) / 1000; // A pause sets the slider to the present.
     pause();
-    ui.attempt(() => { goTo(Math.min(lab.seen, Number(event.target.value) / 1000)); ui.show(); });
+    ui.attempt(() => { goTo(Math.min(lab.seen, time)); ui.show(); });
   });
   for (const key of ["rate", "rtt", "buffer"]) byId(key).addEventListener("change", (event) => setPath(key, event.target.value.trim()));
   byId("control").append(...senders().map((each) => element("option", { value: each.name, textContent: each.name, title: each.summary })));
