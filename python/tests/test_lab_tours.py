@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
 import json
 import re
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from browser import LAB, Browser
+from test_lab import SAVED, play
+
+import aqmlab as lab
 
 
 def tours(page: Browser) -> list[dict[str, Any]]:
@@ -30,7 +37,9 @@ def test_every_tour_is_walked_through_by_clicks(opened: Browser) -> None:
         assert opened.problems == []
     assert opened.run("document.querySelectorAll('#tour option').length - 1") == 11
     assert len(texts) == 5
-    assert opened.run("lab.sides[0].groups") == ["call-1", "game-1", "download-1", "download-2"]
+    assert opened.run("lab.sides[0].groups") == [
+        *("call-1", "web-1", "video-1", "download-1", "download-2")
+    ]
     waits = opened.run(
         "lab.sides.map((side) => Math.max(...side.bins.slice(600, 1200).map((b) => b.sojourn)))"
     )
@@ -108,21 +117,103 @@ def test_the_first_tour_plays_at_once_unless_motion_is_not_wanted(page: Browser)
     page.look(1200, 900)
 
 
-def test_users_of_both_queues_are_compared(opened: Browser) -> None:
+# What a side's users felt, in a span of time: times and values by quantity and group.
+FELT = """((number, from, until) => {
+    const bins = lab.sides[number].bins.slice(Math.round(from / 0.02), Math.round(until / 0.02));
+    const found = {};
+    for (const { t, felt } of bins)
+        for (const key in felt) (found[key] ??= []).push([t, felt[key]]);
+    return found;
+})"""
+SPOKEN = "document.getElementById('felt').ariaLabel"
+
+
+def test_what_users_feel_is_what_the_engine_measures(opened: Browser, tmp_path: Path) -> None:
+    """Scores of the first second are results of a run of a second; going back measures the same."""
+    opened.choose("#tour", "0")
+    opened.click("#guide-end")
+    opened.click("#play")
+    play(opened, 6)
+    opened.choose("#time", "6000")
+    spoken = opened.run(SPOKEN)
+    felt = [opened.run(f"{FELT}({side}, 0, 6)") for side in (0, 1)]
+    opened.choose("#time", "1000")
+    assert opened.run(SPOKEN) != spoken
+    opened.click("#save")
+    text = opened.run("document.getElementById('dialog-value').value")
+    opened.run("document.getElementById('dialog').close()")
+    for of_side, saved in zip(felt, text.split("# ------"), strict=True):
+        (tmp_path / "saved.toml").write_text(f"# {saved}")
+        native = lab.run(tmp_path / "saved.toml")
+        for quantity, group in (("mos", "call-1"), ("missed", "video-1")):
+            scores = native.scores.filter(group=group, quantity=quantity)
+            score = next(row["value"] for row in scores.to_dicts() if row["direction"] != "reverse")
+            place = ["call-1", "web-1", "video-1"].index(group)
+            assert of_side[f"{quantity} {place}"][0] == [1, pytest.approx(score, abs=1e-12)]
+        pages = native.times.filter(group="web-1", quantity="page_load").to_dicts()[0]
+        [first, second, *_] = of_side["page_load 1"]
+        assert pages["count"] == 1 and first[0] < 1 < second[0]
+        assert first[1] == pytest.approx(pages["mean_s"], rel=1e-9)
+    # To the same time in steps of other lengths, with empty charts: all is measured again.
+    opened.run("lab.sides.forEach((side) => { side.bins.length = 50; })")
+    opened.click("#step")
+    for time in ("3510", "4000", "6000"):
+        opened.choose("#time", time)
+    assert opened.run("lab.time") == 6
+    assert [opened.run(f"{FELT}({side}, 0, 6)") for side in (0, 1)] == felt
+    assert opened.run(SPOKEN) == spoken
+    assert opened.problems == []
+
+
+def pages_drawn(page: Browser, svg: str) -> list[int]:
+    """The number of lines of pages, the third chart, of each side."""
+    style = "getComputedStyle(document.documentElement)"
+    colours = [page.run(f"{style}.getPropertyValue('--{side}').trim()") for side in "ab"]
+    nodes = list(ElementTree.fromstring(svg).iter())
+    lines = [[node for node in nodes if node.get("stroke") == colour] for colour in colours]
+    return [of_side[2].get("d", "").count("M") for of_side in lines]
+
+
+def test_what_users_feel_is_drawn_for_both_queues(opened: Browser) -> None:
     opened.choose("#tour", "0")
     opened.click("#guide-next")
     opened.click("#guide-next")
-    rows = opened.wait_for(
-        "[...document.querySelectorAll('#users tbody tr')].map((row) =>"
-        " [...row.children].map((cell) => cell.textContent))"
-    )
-    quality = {row[0]: [float(value.split()[0]) for value in row[1:]] for row in rows}
-    scores = quality["call-1: call quality (MOS, 1 to 4.5)"]
-    assert scores[0] < 3 < 4 < scores[1]
-    waits = opened.run(
-        "lab.sides.map((side) => Math.max(...side.bins.map((bin) => bin.delays[0] ?? 0)))"
-    )
-    assert waits[0] > 0.4 > 0.1 > waits[1] > 0.02
+    opened.choose("#speed", "10")
+    opened.wait_for("!lab.playing && lab.time >= 18 - 1e-6")
+    words = re.findall(r"([^.,:]+): A ([\d.]+) (\S+), B ([\d.]+) (\S+)\.", opened.run(SPOKEN))
+    values = {name.strip(): (float(a), float(b), unit) for name, a, unit, b, _ in words}
+    (_, delay), (_, quality), (_, pages), (_, frames) = values.items()
+    assert [*values] == [
+        *("One-way delay of call-1", "Quality of call-1"),
+        *("Load times of pages of web-1", "Late or lost frames of video-1"),
+    ]
+    assert delay[0] > 400 > 50 > delay[1] > 20 and quality[0] < 3 < 4 < quality[1]
+    assert pages[0] > 4 > 1.5 > pages[1] and frames[0] == 100 > 20 > frames[1]
+    assert [value[2] for value in values.values()] == ["ms", "MOS", "s", "%"]
+    svg, table, _ = opened.run(SAVED)
+    texts = [node.text for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")]
+    titles = [next(text for text in texts if text and text.startswith(name)) for name in values]
+    assert titles[1:] == [
+        "Quality of call-1, MOS of each second",
+        "Load times of pages of web-1, s",
+        "Late or lost frames of video-1, % of each second",
+    ]
+    assert "good 4" in texts
+    rows = [row for row in csv.DictReader(io.StringIO(table)) if row["frames_missed"]]
+    assert {row["group"] for row in rows} == {"video-1"} and len(rows) == 2 * 18
+    # Each page is a line from its start to its end; that of A goes on to this moment.
+    ended = [len(opened.run(f"{FELT}({side}, 9.5, 18)")["page_load 1"]) for side in (0, 1)]
+    assert pages_drawn(opened, svg) == [ended[0] + 1, ended[1]]
+    opened.choose("#flow-list select", "bbr")  # Another flow takes the place of web-1.
+    assert "pages of web-2: A no value" in opened.run(SPOKEN)
+    opened.click("[aria-label='Stop web-2']")
+    assert "pages of web-1: A 4.63 s" in opened.run(SPOKEN)
+    svg, *_ = opened.run(SAVED)
+    assert pages_drawn(opened, svg) == ended, "a stopped flow loads nothing"
+    opened.choose("#tour", "2")  # Only downloads.
+    opened.wait_for("lab.time > 0")
+    opened.wait_for("document.getElementById('felt-box').hidden")
+    assert opened.problems == []
 
 
 # Of one side in a span of time: the longest wait of each 20 ms (ms), drops by reason and by
@@ -176,9 +267,23 @@ def test_the_texts_of_tours_say_what_the_page_shows(opened: Browser) -> None:
     assert sum(codel["rates"]) / sum(tail["rates"]) == pytest.approx(0.94, abs=0.01)
     assert middle(codel) < 5 < 230 < middle(tail) < 270
     assert sum(patient["rates"]) > 0.99 * sum(tail["rates"]) and middle(patient) > 5 * middle(codel)
-    *_, (long, apart), small_buffer = shown(opened, 0)
-    assert middle(long) > 400 > 20 > apart["waits"][-1]
-    assert sum(apart["rates"][2:]) > 0.99 * sum(long["rates"][2:])
+    calm, (filling, _), alone, (long, apart), small_buffer = shown(opened, 0)
+    felt = [opened.run(f"{FELT}({side}, 0, 26)") for side in (0, 1)]
+    for side, of_side in zip(calm, felt, strict=True):
+        assert 20 < side["waits"][-1] < 60 and side["waits"][len(side["waits"]) // 4] < 7, "bursts"
+        assert min(value for time, value in of_side["mos 0"] if time <= 4) > 4.3
+        assert max(value for time, value in of_side["page_load 1"] if time <= 4) < 1
+        assert max(value for time, value in of_side["missed 2"] if time <= 4) == 0
+    assert filling["drops"] == {}
+    (tail, codel) = ([value for time, value in side["missed 2"] if time > 8] for side in felt)
+    assert min(tail) == 1 and max(codel) < 0.25
+    (tail, codel) = ([value for time, value in side["page_load 1"] if time > 8] for side in felt)
+    assert min(tail) > 4 and max(codel) < 1.2
+    waits = [opened.run(f"{BINS}({side}, 12, 26).map((bin) => bin.waits[0])") for side in (0, 1)]
+    assert min(filter(None, waits[0])) > 0.2 > 0.02 > max(filter(None, waits[1]))
+    assert middle(long) > 400 and max(filter(None, waits[1][:300])) < 0.005
+    (idle, full) = (sum(b["rates"]) / sum(a["rates"]) for a, b in (alone, (long, apart)))
+    assert idle == pytest.approx(0.8, abs=0.01) and full == pytest.approx(0.97, abs=0.005)
     assert 10 < middle(small_buffer[0]) < small_buffer[0]["waits"][-1] <= 24
     (_, (_, flood), (last, apart)) = shown(opened, 3)
     waits = opened.run(f"{BINS}(1, 0, 8).map((bin) => bin.waits[1] ?? 0)")

@@ -32,22 +32,57 @@ function smooth(bins) {
 }
 
 const kindOf = (name) => name.split("-")[0];
-// The flow whose delay users notice: the first call or game.
-const felt = () => lab.sides[0].groups.findIndex((name) => ["call", "game"].includes(kindOf(name)));
-const bulk = () => lab.sides[0].groups.findIndex((name) => lab.scene.toml || kindOf(name) === "download");
+const isThere = (value) => value !== null && value !== undefined;
+const isStopped = (group) => [...lab.scene.flows, ...lab.scene.later].some((flow) => flow.name === lab.sides[0].groups[group] && flow.stopped);
+// The first group that fits, if possible one that was not stopped; -1 without any.
+function firstOf(fits) {
+  const { groups } = lab.sides[0];
+  const fitting = [...groups.keys()].filter((group) => fits(groups[group], group));
+  return fitting.find((group) => !isStopped(group)) ?? fitting[0] ?? -1;
+}
+const withWorkload = (...workloads) => firstOf((name, group) =>
+  workloads.includes(lab.sides[0].info.workloads[group] ?? WORKLOADS[kindOf(name)].workload));
+const bulk = () => firstOf((name) => lab.scene.toml || kindOf(name) === "download");
+
+// What users feel, by workload and quantity of the engine. Scores are of each second; a page has a line
+// from its start to its end.
+const SHARE = { unit: "% of each second", factor: 100, ticks: [0, 0.25, 0.5, 0.75, 1], each: 1 };
+const FELT = [
+  { workload: "voip", quantity: "mos", title: "Quality of", unit: "MOS of each second", factor: 1, ticks: [1, 2, 3, 4, 5], names: { 1: "bad", 2: "poor", 3: "fair", 4: "good" }, each: 1 },
+  { workload: "page", quantity: "page_load", title: "Load times of pages of", unit: "s", factor: 1, least: 1, loads: true },
+  { workload: "video", quantity: "missed", title: "Late or lost frames of", ...SHARE },
+  { workload: "game", quantity: "late", title: "Late packets of", ...SHARE },
+  { workload: "probe", quantity: "rtt", title: "Round-trip time of", unit: "ms", factor: 1000, least: 0.05, sparse: true },
+];
+function feltPanels() {
+  if (lab.scene.live) return [];
+  const lines = lab.sides.map(visible);
+  const panels = [];
+  const call = withWorkload("voip", "game");
+  if (call >= 0) {
+    const name = lab.sides[0].groups[call];
+    const whole = !lab.scene.toml;
+    const limit = whole && kindOf(name) === "call" ? { value: 0.15, text: "150 ms (G.114)" } : null;
+    panels.push({ title: `${whole ? "One-way delay" : "Longest time in the queue"} of ${name}`, unit: "ms", factor: 1000, least: 0.05, lines,
+      value: (bin) => (whole ? bin.delays : bin.waits)[call] ?? null, limit, sparse: true });
+  }
+  for (const known of FELT) {
+    const group = withWorkload(known.workload);
+    if (group < 0) continue;
+    const key = `${known.quantity} ${group}`;
+    // Without values: video over TCP misses no frame.
+    if (lab.scene.toml && !lab.sides.some((side) => side.bins.some((bin) => key in bin.felt))) continue;
+    panels.push({ ...known, title: `${known.title} ${lab.sides[0].groups[group]}`, lines, value: (bin) => bin.felt[key], loading: known.loads && !isStopped(group) && loadingOf(key, group) });
+  }
+  return panels.map(withTicks);
+}
+// The start of the page that is loading, or null.
+const loadingOf = (key, group) => (bin) => (bin.started[group] === (bin.times[key]?.[0] ?? 0) + 1 ? bin.begun[group] : null);
 
 // What each chart shows: title, unit, a value of a bin, and a line to hold it against.
 function chartPanels() {
   const seen = lab.sides.map(visible);
   const panels = [{ title: "Longest time in the queue", unit: "ms", factor: 1000, least: 0.01, lines: seen, value: (bin) => bin.sojourn, targets: [0, 1].map(targetOf) }];
-  const call = felt();
-  if (call >= 0 && !lab.scene.live) {
-    const name = lab.sides[0].groups[call];
-    const whole = !lab.scene.toml;
-    const limit = whole && kindOf(name) === "call" ? { value: 0.15, text: "150 ms (G.114)" } : null;
-    panels.push({ title: `${whole ? "One-way delay" : "Longest time in the queue"} of ${name}`, unit: "ms", factor: 1000, least: 0.05, lines: seen,
-      value: (bin) => (whole ? bin.delays : bin.waits)[call] ?? null, limit, sparse: true });
-  }
   const rate = lab.scene.toml ? null : bits(lab.scene.rate);
   const goodput = lab.scene.live ? seen : seen.map(smooth);
   const delivered = lab.scene.live ? (bin) => bin.goodput[0] : (bin) => bin.goodput;
@@ -64,33 +99,43 @@ function chartPanels() {
     const which = shown.length ? ` (${shown.map((part) => parts[part]).join("; ")})` : "";
     panels.push({ title: `Probability of a drop or mark${which}`, unit: "%", factor: 100, least: 0.001, cap: 1, lines: seen, value: (bin) => probability(bin.state) ?? null });
   }
-  for (const panel of panels) {
-    const values = panel.lines.flatMap((bins) => bins.map(panel.value)).filter((value) => value !== null && value !== undefined);
-    const most = values.reduce((least, value) => Math.max(least, value), panel.least);
-    const shown = panel.limit && panel.limit.value <= 2 * most ? Math.max(most, panel.limit.value) : most;
-    panel.ticks = ticksOf(Math.min(shown * 1.02, panel.cap ?? Infinity));
-  }
-  return panels;
+  return panels.map(withTicks);
 }
 
-const chartHeight = (panels) => panels.length * PANEL + RUG + AXIS;
+function withTicks(panel) {
+  if (panel.ticks) return panel;
+  const values = panel.lines.flatMap((bins) => bins.map(panel.value)).filter(isThere);
+  if (panel.loading) values.push(...panel.lines.map((bins) => loadingFor(panel, bins)));
+  const most = values.reduce((least, value) => Math.max(least, value), panel.least);
+  const shown = panel.limit && panel.limit.value <= 2 * most ? Math.max(most, panel.limit.value) : most;
+  return { ...panel, ticks: ticksOf(Math.min(shown * 1.02, panel.cap ?? Infinity)) };
+}
+// The time for which a page has been loading; 0 if none is.
+function loadingFor(panel, bins) {
+  const last = bins[bins.length - 1];
+  const since = last && panel.loading(last);
+  return isThere(since) ? last.t - since : 0;
+}
 
-function drawCharts(panels, cx, width, height) {
+const chartGroups = () => [{ id: "felt", panels: feltPanels(), rug: 0 }, { id: "charts", panels: chartPanels(), rug: RUG }];
+const chartHeight = ({ panels, rug }) => panels.length && panels.length * PANEL + rug + AXIS;
+
+function drawCharts({ panels, rug }, cx, width) {
   const [left, right] = [MARGIN.left, width - MARGIN.right];
   const x = (time) => left + ((time - window0()) / SPAN) * (right - left);
   panels.forEach((panel, place) => {
     const frame = { top: place * PANEL + MARGIN.top, bottom: (place + 1) * PANEL - MARGIN.bottom, left, right };
     drawPanel(cx, panel, frame, x);
   });
-  drawRug(cx, panels.length * PANEL + MARGIN.top, left, right, x);
-  drawTimes(cx, x, panels.length * PANEL + RUG, left, right);
+  if (rug) drawRug(cx, panels.length * PANEL + MARGIN.top, left, right, x);
+  drawTimes(cx, x, panels.length * PANEL + rug, left, right);
   cx.strokeStyle = ink.soft; cx.lineWidth = 1;
-  cx.beginPath(); cx.moveTo(x(lab.time), MARGIN.top); cx.lineTo(x(lab.time), panels.length * PANEL + RUG); cx.stroke();
+  cx.beginPath(); cx.moveTo(x(lab.time), MARGIN.top); cx.lineTo(x(lab.time), panels.length * PANEL + (rug || -MARGIN.bottom)); cx.stroke();
 }
 
 function drawPanel(cx, panel, frame, x) {
-  const top = panel.ticks[panel.ticks.length - 1];
-  const y = (value) => frame.bottom - (Math.min(value, top) / top) * (frame.bottom - frame.top);
+  const [floor, top] = [panel.ticks[0], panel.ticks[panel.ticks.length - 1]];
+  const y = (value) => frame.bottom - ((Math.min(value, top) - floor) / (top - floor)) * (frame.bottom - frame.top);
   const held = panel.limit && panel.limit.value <= top ? `; dashed: ${panel.limit.text}` : "";
   const aims = panel.targets?.some((target) => target !== null && target <= top) ? "; dashed: target" : "";
   heading(cx, `${panel.title}, ${panel.unit}${held}${aims}`, 10, frame.top - 12);
@@ -99,14 +144,17 @@ function drawPanel(cx, panel, frame, x) {
     cx.strokeStyle = ink.grid;
     cx.beginPath(); cx.moveTo(frame.left, y(tick)); cx.lineTo(frame.right, y(tick)); cx.stroke();
     cx.fillStyle = ink.soft; cx.textAlign = "right";
-    cx.fillText(String(+(tick * panel.factor).toPrecision(3)), frame.left - 6, y(tick) + 4);
+    cx.fillText(`${panel.names?.[tick] ?? ""} ${+(tick * panel.factor).toPrecision(3)}`.trim(), frame.left - 6, y(tick) + 4);
   }
   clipped(cx, frame, () => {
     if (panel.limit && panel.limit.value <= top) dashed(cx, frame, y(panel.limit.value), ink.soft);
     panel.targets?.forEach((target, number) => { if (target !== null && target <= top) dashed(cx, frame, y(target), ink["ab"[number]]); });
     panel.lines.forEach((bins, number) => line(cx, bins, x, panel, y, ink["ab"[number]], number));
   });
-  panel.lines.forEach((bins, number) => letter(cx, bins, x, panel, y, number, frame));
+  panel.lines.forEach((bins, number) => {
+    const ends = bins.filter((bin) => isThere(panel.value(bin))).slice(panel.loads ? 0 : -1);
+    ends.forEach((bin) => letter(cx, bin, x, panel, y, number, frame));
+  });
 }
 
 function heading(cx, text, x, y) {
@@ -128,24 +176,31 @@ function dashed(cx, frame, y, colour) {
 }
 
 // A is a full line, B a thinner one above it: where they agree, both are seen. Packets of a sparse flow
-// are joined over the bins without any.
+// are joined over the bins without any, scores over the seconds that follow each other, pages not at all.
 function line(cx, bins, x, panel, y, colour, number) {
   cx.strokeStyle = colour; cx.lineWidth = number === 0 ? 2.4 : 1.5;
   cx.beginPath();
-  let open = false;
+  let end = null;
   for (const bin of bins) {
     const value = panel.value(bin);
-    if (value === null || value === undefined) { if (!panel.sparse) open = false; continue; }
-    if (open) cx.lineTo(x(bin.t), y(value)); else cx.moveTo(x(bin.t), y(value));
-    open = true;
+    if (!isThere(value)) { if (!panel.sparse && !panel.each) end = null; continue; }
+    const span = panel.loads ? value : panel.each ?? 0;
+    const joined = end !== null && !panel.loads && (!span || bin.t - span < end + BIN / 2);
+    const start = [x(bin.t - span), y(panel.loads ? 0 : value)];
+    if (joined) cx.lineTo(...start); else cx.moveTo(...start);
+    if (span) cx.lineTo(x(bin.t), y(value));
+    end = bin.t;
+  }
+  const loading = panel.loading ? loadingFor(panel, bins) : 0;
+  if (loading) {
+    const { t } = bins[bins.length - 1];
+    cx.moveTo(x(t - loading), y(0)); cx.lineTo(x(t), y(loading));
   }
   cx.stroke();
 }
 
-// The letter of a side, at the end of its line.
-function letter(cx, bins, x, panel, y, number, frame) {
-  const last = bins.findLast((bin) => panel.value(bin) !== null && panel.value(bin) !== undefined);
-  if (!last) return;
+// The letter of a side, at the end of a line.
+function letter(cx, last, x, panel, y, number, frame) {
   cx.fillStyle = ink["ab"[number]]; cx.font = "bold 12px system-ui"; cx.textAlign = "left";
   cx.fillText("AB"[number], Math.min(x(last.t) + 3 + number * 9, frame.right + 2 + number * 9), Math.max(frame.top + 6, Math.min(frame.bottom, y(panel.value(last)) + 4)));
 }

@@ -104,7 +104,7 @@ const ui = {
   },
   // What is seen, for those who listen: when the picture stands still.
   speak() {
-    byId("spoken").textContent = [0, 1].map((number) => `${"AB"[number]}, ${byId(`name-${number}`).textContent}: ${describe(number).join(" ")}`).join(" ");
+    byId("spoken").textContent = [0, 1].map((number) => `${"AB"[number]}, ${byId(`name-${number}`).textContent}: ${describe(number).join(" ")}`).join(" ") + ` ${describeFelt()}`;
   },
   listFlows() {
     const flows = [...lab.scene.flows, ...lab.scene.later];
@@ -131,12 +131,6 @@ const ui = {
     item.append(stop);
     return item;
   },
-  users() {
-    const rows = usersSee();
-    byId("users").hidden = !rows.length;
-    byId("users").tBodies[0].replaceChildren(...rows.map(([name, values]) => element("tr", {},
-      element("th", { scope: "row", textContent: name }), ...[0, 1].map((number) => element("td", { textContent: values[number] ?? "\u2013" })))));
-  },
   show() {
     byId("play").textContent = lab.playing ? "Pause" : "Play";
     const names = lab.scene.toml ? lab.scene.names : lab.scene.sides.map((side) => side.discipline);
@@ -154,6 +148,6 @@ const ui = {
       const box = byId(`words-${number}`);
       if (box.textContent !== sentences.join(" ")) box.replaceChildren(...sentences.flatMap((text, place) => [place ? " " : "", element("span", { textContent: text })]));
     });
-    this.users();
+    byId("felt").setAttribute("aria-label", `Charts over time, A and B in each. ${describeFelt()}`);
   },
 };

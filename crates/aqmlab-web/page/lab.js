@@ -32,15 +32,8 @@ function goOn(time) {
 
 function stepPacket() {
   pause();
-  const next = lab.sides.map((_, number) => engine.json("step", number)[0].t);
-  // Just after the first of the two packets: that side has it, the other goes back.
-  const time = Math.min(...next) + 1e-9;
-  lab.sides.forEach((side, number) => {
-    if (next[number] > time) { engine.bytes("rewind", number, nanos(time)); loadQueue(side, number); }
-    else take(side, number, engine.json("go", number, nanos(time), nanos(BIN)));
-  });
-  lab.time = time;
-  lab.seen = Math.max(lab.seen, time);
+  // Just after the first of the two packets.
+  goOn(Math.min(...[0, 1].map((number) => engine.json("next", number))) + 1e-9);
   ui.show();
 }
 
@@ -119,11 +112,23 @@ function closeBin(side, sample) {
   for (const [, group, window] of sample.flows) if (window !== null) windows[group] = (windows[group] ?? 0) + window;
   const delivered = sample.delivered;
   const goodput = delivered.map((sum, group) => ((sum - (before?.delivered[group] ?? 0)) * 8) / BIN);
+  // What applications measured: by quantity and group the mean of the times that ended in the bin,
+  // and the scores of the second that ended with it.
+  const [times, felt] = [{}, {}];
+  for (const [group, name, count, sum] of sample.times) {
+    const key = `${name} ${group}`;
+    const [counted, total] = before?.times[key] ?? [0, 0];
+    times[key] = [count, sum];
+    if (count > counted) felt[key] = (sum - total) / (count - counted);
+  }
+  for (const [group, name, mean] of sample.scores) felt[`${name} ${group}`] = mean;
+  const begun = sample.started.map((count, group) => (count > (before?.started[group] ?? 0) ? sample.t : before?.begun[group]));
   const bin = side.open;
   side.bins[index] = {
     t: sample.t, sojourn: bin.left ? bin.sojourn : null, least: bin.left ? bin.least : null, left: bin.left,
     drops: bin.drops, marks: bin.marks, reason: bin.reason, lost: bin.lost, waits: bin.waits,
     delays: bin.delays, delivered, goodput, windows, state: sample.link,
+    times, felt, begun, started: sample.started,
   };
   side.open = emptyBin();
   side.flows = sample.flows;

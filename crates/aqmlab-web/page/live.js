@@ -25,7 +25,7 @@ const live = {
     const t = row.time_s - this.start;
     const bin = {
       t, sojourn: row.sojourn_p95_s ?? null, least: row.sojourn_p50_s ?? null, left: row.delivered, drops: row.dropped, marks: row.marked,
-      reason: row.dropped ? { "": row.dropped } : {}, lost: [row.dropped], delivered: [row.delivered_bytes], goodput: [row.rate_bps], windows: [], delays: [],
+      reason: row.dropped ? { "": row.dropped } : {}, lost: [row.dropped], delivered: [row.delivered_bytes], goodput: [row.rate_bps], windows: [], delays: [], felt: {},
       state: { backlog_packets: row.backlog_packets },
     };
     side.bins[Math.max(0, Math.round(t / BIN) - 1)] = bin;

@@ -43,9 +43,11 @@ async function shareLink() {
 }
 
 function picture() {
-  const [one, other, charts] = ["queue-0", "queue-1", "charts"].map(byId);
+  const [one, other] = ["queue-0", "queue-1"].map(byId);
   const [width, height] = [one.clientWidth, one.clientHeight];
-  const canvas = element("canvas", { width: 2 * (2 * width + 30), height: 2 * (height + charts.clientHeight + 70) });
+  const groups = chartGroups();
+  const below = groups.reduce((sum, group) => sum + chartHeight(group), 0);
+  const canvas = element("canvas", { width: 2 * (2 * width + 30), height: 2 * (height + below + 70) });
   const cx = canvas.getContext("2d");
   cx.scale(2, 2);
   cx.fillStyle = ink.panel; cx.fillRect(0, 0, canvas.width, canvas.height);
@@ -55,9 +57,12 @@ function picture() {
     cx.fillText(`${"AB"[number]}  ${byId(`name-${number}`).textContent}`, x, 20);
     cx.drawImage(box, x, 30, width, height);
   });
-  cx.drawImage(charts, 10, height + 40, 2 * width + 10, charts.clientHeight);
-  cx.font = "12px system-ui";
-  cx.fillText(`aqmlab live lab, ${lab.time.toFixed(2)} s`, 10, height + charts.clientHeight + 60);
+  cx.save();
+  cx.translate(10, height + 40);
+  for (const group of groups) { drawCharts(group, cx, 2 * width + 10); cx.translate(0, chartHeight(group)); }
+  cx.restore();
+  cx.fillStyle = ink.ink; cx.font = "12px system-ui"; cx.textAlign = "left";
+  cx.fillText(`aqmlab live lab, ${lab.time.toFixed(2)} s`, 10, height + below + 60);
   return canvas;
 }
 
@@ -73,13 +78,17 @@ function savePng() {
 
 // The charts as vectors: drawn again by a context that writes SVG.
 function svgText() {
-  const panels = chartPanels();
-  const [width, height] = [900, chartHeight(panels)];
-  const recorder = new SvgContext();
-  drawCharts(panels, recorder, width, height);
+  const width = 900;
+  let height = 30;
+  const charts = chartGroups().map((group) => {
+    const recorder = new SvgContext();
+    drawCharts(group, recorder, width);
+    height += chartHeight(group);
+    return `<g transform="translate(0 ${height - chartHeight(group)})">${recorder.text()}</g>`;
+  });
   const names = [0, 1].map((number) => `<tspan fill="${ink["ab"[number]]}">${"AB"[number]}</tspan> ${escaped(byId(`name-${number}`).textContent)}`);
   const title = `<text x="${MARGIN.left}" y="20" font-weight="600" fill="${ink.ink}">${names.join("&#160;&#160;")}</text>`;
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height + 30}" font-family="system-ui, sans-serif" font-size="12"><rect width="100%" height="100%" fill="${ink.panel}"/>${title}<g transform="translate(0 30)">${recorder.text()}</g></svg>\n`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12"><rect width="100%" height="100%" fill="${ink.panel}"/>${title}${charts.join("")}</svg>\n`;
 }
 const saveSvg = () => download("aqmlab-lab.svg", svgText(), "image/svg+xml");
 
@@ -117,15 +126,16 @@ class SvgContext {
 
 function csvText() {
   const quote = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  const rows = ["side,queue,time_s,sojourn_max_s,backlog_packets,drops,marks,group,group_drops,delay_max_s,goodput_bps,window_bytes"];
+  const rows = ["side,queue,time_s,sojourn_max_s,backlog_packets,drops,marks,group,group_drops,delay_max_s,goodput_bps,window_bytes,mos,page_load_s,frames_missed,packets_late,rtt_s"];
   lab.sides.forEach((side, number) => {
     const name = byId(`name-${number}`).textContent;
     side.bins.forEach((bin) => {
       if (!bin) return;
       const add = (...cells) => rows.push(["AB"[number], quote(name), bin.t.toFixed(3), ...cells].join(","));
-      add(bin.sojourn ?? "", bin.state.backlog_packets, bin.drops, bin.marks, ",,,,");
+      add(bin.sojourn ?? "", bin.state.backlog_packets, bin.drops, bin.marks, ",,,,,,,,,");
       side.groups.forEach((group, index) => add(",,,", quote(group), bin.lost[index] ?? 0,
-        bin.delays[index]?.toFixed(6) ?? "", bin.goodput[index]?.toFixed(0) ?? "", bin.windows[index] ?? ""));
+        bin.delays[index]?.toFixed(6) ?? "", bin.goodput[index]?.toFixed(0) ?? "", bin.windows[index] ?? "",
+        ...FELT.map((each) => bin.felt[`${each.quantity} ${index}`]?.toFixed(6) ?? "")));
     });
   });
   return `${rows.join("\n")}\n`;

@@ -40,9 +40,11 @@ function draw(now) {
   if (changed) drawn.due = true;
   if (!drawn.due || (lab.playing && now - drawn.charts < CHART_MS)) { drawn.state = state; return; }
   Object.assign(drawn, { charts: now, state, due: false });
-  const panels = chartPanels();
-  byId("charts").style.height = `${chartHeight(panels)}px`;
-  drawCharts(panels, ...prepare(byId("charts")));
+  for (const group of chartGroups()) {
+    byId(`${group.id}-box`).hidden = !group.panels.length;
+    byId(group.id).style.height = `${chartHeight(group)}px`;
+    drawCharts(group, ...prepare(byId(group.id)));
+  }
   lab.sides.forEach(showShares);
 }
 

@@ -1,11 +1,12 @@
 // A scene: a path, two queues, flows, and those that came later. It becomes one scenario for
 // each side, which differ in their queue only.
 const WORKLOADS = {
-  download: { workload: null, label: "download" },
-  call: { workload: '"voip"', label: "call" },
-  web: { workload: '"page"', quic: '{ kind = "page", connections = 1, streams = 100, tls = 0 }', label: "web" },
-  game: { workload: '"game"', label: "game" },
-  flood: { workload: null, label: "flood" },
+  download: {},
+  call: { workload: "voip" },
+  web: { workload: "page", quic: '{ kind = "page", connections = 1, streams = 100, tls = 0 }' },
+  video: { workload: "video" },
+  game: { workload: "game" },
+  flood: {},
 };
 const DEFAULT_SCENE = {
   rate: "10mbit", rtt: "40ms", buffer: "250p", seed: 1, control: "cubic", ecn: "off",
@@ -13,7 +14,7 @@ const DEFAULT_SCENE = {
   flows: [{ kind: "download" }, { kind: "download" }, { kind: "call" }],
   later: [],
 };
-// Calls, games and floods are datagrams without congestion control.
+// Calls, video, games and floods are datagrams without congestion control.
 const canBeQuic = (kind) => kind === "download" || kind === "web";
 // The stack and the controller of a flow of QUIC, `null` of others.
 const quicOf = (flow) => (canBeQuic(flow.kind) && flow.control?.includes(":") ? flow.control.split(":") : null);
@@ -50,7 +51,7 @@ function flowParts(flow) {
   const known = WORKLOADS[flow.kind];
   const quic = quicOf(flow);
   // QUIC has no connection for each host, and its handshake contains TLS.
-  if (known.workload) parts.push(`workload = ${quic ? known.quic : known.workload}`);
+  if (known.workload) parts.push(`workload = ${quic ? known.quic : quoted(known.workload)}`);
   // Accurate feedback is what L4S builds on: its packets ask for it by ECT(1) (RFC 9331).
   const codepoint = flow.ecn === "accurate" ? ', ecn_codepoint = "ect1"' : "";
   if (quic) parts.push(`endpoint = { kind = "quic", stack = ${quoted(quic[0])}, controller = ${quoted(quic[1])}, ecn = ${flow.ecn !== "off"} }`);

@@ -107,28 +107,15 @@ function control(number, now, bins, hit) {
   return null;
 }
 
-// What applications have measured: a name for those who use them, and how it is written.
-const USERS = {
-  "mos mean": ["call quality (MOS, 1 to 4.5)", (value) => value.toFixed(2)],
-  "late mean": ["packets too late", (value) => percent(value)],
-  "page_load median": ["page load time, median", (value) => `${value.toFixed(2)}\u00a0s`],
-  "rtt median": ["round-trip time, median", (value) => ms(value)],
-  "rtt p95": ["round-trip time, 95th percentile", (value) => ms(value)],
-  "frame p95": ["frame delay, 95th percentile", (value) => ms(value)],
-  "stall mean": ["stalls", (value) => ms(value)],
-};
-function usersSee() {
-  if (lab.scene.live) return [];
-  const rows = new Map();
-  lab.sides.forEach((side, number) => {
-    for (const [group, name, , statistic, value] of engine.json("quality", number)) {
-      const known = USERS[`${name} ${statistic}`];
-      const key = `${side.groups[group]}: ${known?.[0]}`;
-      if (!known || value === null || rows.get(key)?.[number] !== undefined) continue;
-      rows.set(key, Object.assign(rows.get(key) ?? [], { [number]: known[1](value) }));
-    }
-  });
-  return [...rows];
+// What users feel, of both sides: the last value of each chart.
+function describeFelt() {
+  return feltPanels().map((panel) => {
+    const values = panel.lines.map((bins, number) => {
+      const value = bins.findLast((bin) => bin.t <= lab.time + 1e-9 && isThere(panel.value(bin)));
+      return `${"AB"[number]} ${value ? `${+(panel.value(value) * panel.factor).toPrecision(3)} ${panel.unit.split(" ")[0]}` : "no value"}`;
+    });
+    return `${panel.title}: ${values.join(", ")}.`;
+  }).join(" ");
 }
 const percent = (share) => `${(share * 100).toPrecision(2)}\u00a0%`;
 const title = (name) => ({ codel: "CoDel", cobalt: "COBALT", codel_dt: "CoDel", pie: "PIE" })[name] ?? name;

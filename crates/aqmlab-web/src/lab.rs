@@ -7,11 +7,9 @@
 //! | `catalogue` | | components and parameters, JSON |
 //! | `open` | slot, watched link, TOML | the scenario's digest and names, JSON |
 //! | `go` | slot, time in ns, interval in ns | [samples](Lab::go), JSON |
-//! | `step` | slot | samples after the next packet at the watched link, JSON |
+//! | `next` | slot | time in seconds of the next packet event at the watched link, JSON |
 //! | `events` | slot | packet events, eight numbers each |
 //! | `waiting` | slot | packets in the queue: flow, group, bytes, arrival |
-//! | `quality` | slot | measurements of applications: group, quantity, direction, statistic, value,
-//! JSON |
 //! | `set` | slot, key, value | the time of the change in ns, JSON |
 //! | `replace` | slot, key, value | the time of the change in ns, JSON; the queue restarts with its
 //! packets |
@@ -26,6 +24,8 @@ use aqmlab_core::{Error, Result, Time};
 use aqmlab_sim::network::probe::{PacketEvent, PacketRecord};
 use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::scenario::parse_value;
+use aqmlab_sim::workload::app::Direction;
+use aqmlab_sim::workload::quantities::Quantity;
 use aqmlab_sim::{Outside, Run, Scenario, run};
 
 use crate::{catalogue, check, digest, json};
@@ -42,7 +42,12 @@ struct Slot {
     past: Vec<(Run, Vec<PacketRecord>)>,
     /// Interval between snapshots in nanoseconds. It doubles when there are [`MOST`].
     each: u64,
+    /// Scores of the last [`SECOND`] until the next sample.
+    scores: Vec<String>,
 }
+
+/// Duration of scores in nanoseconds; snapshots are at multiples of half of it.
+const SECOND: u64 = 1_000_000_000;
 
 /// Limit of snapshots of a run.
 const MOST: usize = 64;
@@ -75,10 +80,9 @@ impl Lab {
         let (first, second) = rest.split_once('\n').unwrap_or((rest, ""));
         match name {
             "go" => slot.go(time(first)?, time(second)?.as_nanos()).map(String::into_bytes),
-            "step" => slot.step().map(String::into_bytes),
+            "next" => slot.next().map(String::into_bytes),
             "events" => Ok(slot.take_events()),
             "waiting" => Ok(slot.waiting()),
-            "quality" => Ok(slot.quality().into_bytes()),
             "set" | "replace" => {
                 let (value, endpoints) = (parse_value(second), aqmlab_quic::endpoints()?);
                 let outside = Outside::endpoints(&endpoints);
@@ -126,6 +130,10 @@ fn time(text: &str) -> Result<Time> {
     number.map(Time::from_nanos).map_err(|_| Error::new("expected nanoseconds").given(text))
 }
 
+fn seconds(time: Time) -> f64 {
+    time.as_nanos() as f64 * 1e-9
+}
+
 fn stopped(error: impl std::fmt::Display) -> Error {
     Error::new(error.to_string())
 }
@@ -136,18 +144,20 @@ impl Slot {
             return Err(Error::new("there is no such link"));
         }
         run.watch_packets(Some(link));
-        let (events, waiting, past) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Slot { run, link, events, waiting, past, each: 500_000_000 })
+        let (events, waiting, past, scores) = Default::default();
+        Ok(Slot { run, link, events, waiting, past, each: SECOND / 2, scores })
     }
 
     fn describe(&self) -> String {
         let scenario = self.run.scenario();
         let links = scenario.links.iter().map(|link| json::text(&link.name));
         let flows = scenario.flows.iter().map(|flows| json::text(&flows.name));
+        let workloads = scenario.flows.iter().map(|flows| json::text(flows.workload.name()));
         json::object([
             ("digest", json::text(&digest::sha256(scenario.to_json().as_bytes()))),
             ("links", json::list(links)),
             ("flows", json::list(flows)),
+            ("workloads", json::list(workloads)),
             ("bottleneck", scenario.bottleneck.to_string()),
             ("duration", json::number(scenario.duration.as_secs_f64())),
         ])
@@ -169,20 +179,28 @@ impl Slot {
         Ok(json::list(samples))
     }
 
-    /// Runs to a time, and stores snapshots on the way. Returns false if it is there already.
+    /// Runs to a time; takes scores and stores snapshots. Returns false if it is there already.
     fn advance(&mut self, to: Time) -> Result<bool> {
         let begin = self.run.time();
         while self.run.time() < to {
             let before = self.run.time();
-            let next = Time::from_nanos((before.as_nanos() / self.each + 1) * self.each);
+            let half = SECOND / 2;
+            let next = Time::from_nanos((before.as_nanos() / half + 1) * half);
             self.run.advance(next.min(to)).map_err(stopped)?;
             self.keep_events();
             if self.run.time() == before {
                 break;
             }
-            let is_new = self.past.last().is_none_or(|(last, _)| last.time() < next);
+            if self.run.time() != next {
+                continue;
+            }
+            if next.as_nanos().is_multiple_of(SECOND) {
+                self.take_scores();
+            }
+            let is_new = self.past.last().is_none_or(|(last, _)| last.time() < next)
+                && next.as_nanos().is_multiple_of(self.each);
             // A copy that repeats the run costs as much as going back without it.
-            if self.run.time() == next && is_new && self.run.is_cloneable() {
+            if is_new && self.run.is_cloneable() {
                 self.past.push((self.run.fork()?, self.waiting.clone()));
                 if self.past.len() == MOST {
                     self.each *= 2;
@@ -194,13 +212,11 @@ impl Slot {
         Ok(self.run.time() > begin)
     }
 
-    /// Runs until the next packet event at the link.
-    fn step(&mut self) -> Result<String> {
-        let before = self.events.len();
-        while self.events.len() == before && self.run.step().map_err(stopped)?.is_some() {
-            self.keep_events();
-        }
-        Ok(json::list([self.sample()]))
+    /// Returns the time of the next packet event at the link, or of the end.
+    fn next(&self) -> Result<String> {
+        let mut run = self.run.fork()?;
+        while run.take_events().is_empty() && run.step().map_err(stopped)?.is_some() {}
+        Ok(json::number(seconds(run.time())))
     }
 
     fn rewind(&mut self, to: Time) -> Result<()> {
@@ -210,6 +226,7 @@ impl Slot {
         self.waiting = past.map(|(_, waiting)| waiting.clone()).unwrap_or_default();
         self.advance(to)?;
         self.events.clear();
+        self.scores.clear();
         Ok(())
     }
 
@@ -236,9 +253,24 @@ impl Slot {
         }
     }
 
+    /// Stores the scores of each group in the last second along its path, as JSON.
+    fn take_scores(&mut self) {
+        self.scores.clear();
+        for (group, scores) in self.run.take_scores().iter().enumerate() {
+            let forward =
+                |scored: &&(Quantity, f64)| scored.0.direction != Some(Direction::Backward);
+            for (quantity, mean) in scores.iter().filter(forward) {
+                let name = json::text(quantity.name);
+                self.scores.push(json::list([group.to_string(), name, json::number(*mean)]));
+            }
+        }
+    }
+
     /// Returns the current state: for the link, counters and the state of its discipline; for each
-    /// active flow, its group, window, round-trip time and delivered bytes.
-    fn sample(&self) -> String {
+    /// active flow, its group, window, round-trip time and delivered bytes; for each group, the
+    /// number of started items, number and sum of each of their times in seconds, and every second
+    /// its scores.
+    fn sample(&mut self) -> String {
         let mut link = Vec::new();
         let mut flows: Vec<(u32, [f64; 3])> = Vec::new();
         self.run.observe(&mut |subject, name, value| match subject {
@@ -261,6 +293,17 @@ impl Slot {
             }
             _ => {}
         });
+        let activities = self.run.activities();
+        let started = activities.iter().map(|activity| activity.started.to_string());
+        let times = activities.iter().enumerate().flat_map(|(group, activity)| {
+            activity.times.iter().filter(|(quantity, _)| quantity.direction.is_none()).map(
+                move |(quantity, times)| {
+                    let (count, sum) = times.total();
+                    let [group, count] = [group.to_string(), count.to_string()];
+                    json::list([group, json::text(quantity.name), count, json::number(sum)])
+                },
+            )
+        });
         let views: Vec<_> = self.run.flows().collect();
         let flows = flows.into_iter().map(|(index, values)| {
             let group = f64::from(views[index as usize].group);
@@ -268,22 +311,14 @@ impl Slot {
             json::list(numbers.map(json::number))
         });
         json::object([
-            ("t", json::number(self.run.time().as_nanos() as f64 * 1e-9)),
+            ("t", json::number(seconds(self.run.time()))),
             ("link", json::object(link)),
             ("flows", json::list(flows)),
             ("delivered", json::list(self.run.delivered().iter().map(u64::to_string))),
+            ("started", json::list(started)),
+            ("times", json::list(times)),
+            ("scores", json::list(std::mem::take(&mut self.scores))),
         ])
-    }
-
-    fn quality(&self) -> String {
-        let mut rows = Vec::new();
-        self.run.quality(&mut |group, quantity, statistic, value| {
-            let direction = quantity.direction.map_or("", |direction| direction.name());
-            let texts = [quantity.name, direction, statistic].map(json::text);
-            let (group, value) = (group.to_string(), json::number(value));
-            rows.push(json::list([group].into_iter().chain(texts).chain([value])));
-        });
-        json::list(rows)
     }
 
     /// Returns eight numbers for each event: time, arrival, flow, group, bytes, kind (0 arrived, 1
@@ -299,8 +334,8 @@ impl Slot {
             };
             let flags = u32::from(packet.ce) + 2 * u32::from(packet.is_ack);
             [
-                packet.end.as_nanos() as f64 * 1e-9,
-                packet.arrival.as_nanos() as f64 * 1e-9,
+                seconds(packet.end),
+                seconds(packet.arrival),
                 f64::from(packet.flow),
                 f64::from(groups[packet.flow as usize]),
                 f64::from(packet.size),
@@ -317,7 +352,7 @@ impl Slot {
         let groups: Vec<u32> = self.run.flows().map(|view| view.group).collect();
         let numbers = self.waiting.iter().flat_map(|packet| {
             let group = groups[packet.flow as usize];
-            let arrival = packet.arrival.as_nanos() as f64 * 1e-9;
+            let arrival = seconds(packet.arrival);
             [f64::from(packet.flow), f64::from(group), f64::from(packet.size), arrival]
         });
         numbers.flat_map(f64::to_le_bytes).collect()
@@ -381,7 +416,11 @@ mod tests {
             text(&mut lab, &format!("open\n0\n0\n{}", SCENE.replace("codel", queue)));
             for step in 1..20 {
                 text(&mut lab, &format!("go\n0\n{}\n20000000", step * 137_000_000_u64));
-                let sample = text(&mut lab, "step\n0");
+                let next: f64 = text(&mut lab, "next\n0").parse().unwrap();
+                let next = (next * 1e9).round() as u64 + 1;
+                lab.answer("events\n0");
+                let sample = text(&mut lab, &format!("go\n0\n{next}\n{next}"));
+                assert!(!lab.answer("events\n0").is_empty());
                 let backlog = sample.split("\"backlog_packets\":").nth(1).unwrap();
                 let backlog: usize = backlog.split(',').next().unwrap().parse().unwrap();
                 assert_eq!(lab.answer("waiting\n0").len() / 32, backlog, "{queue}");
@@ -389,16 +428,42 @@ mod tests {
         }
     }
 
+    /// Scores are of whole seconds and do not depend on the times of commands.
     #[test]
-    fn quality_is_what_the_applications_have_measured_so_far() {
+    fn each_second_has_the_scores_of_its_applications() {
         let mut lab = Lab::default();
-        let call = "[flows.call]\nworkload = \"voip\"\npath = [\"down\"]\nreturn_path = [\"up\"]\n";
-        text(&mut lab, &format!("open\n0\n0\n{SCENE}{call}"));
-        assert!(!text(&mut lab, "quality\n0").contains("mos"));
-        text(&mut lab, "go\n0\n5000000000\n20000000");
-        let quality = text(&mut lab, "quality\n0");
-        assert!(quality.contains("[1,\"mos\",\"forward\",\"mean\","), "{quality}");
-        assert!(quality.contains("[0,\"startup\",\"\",\"p95\","), "{quality}");
+        let call = "[flows.call]\nworkload = { kind = \"voip\", silence = \"0s\" }\n\
+                    path = [\"down\"]\nreturn_path = [\"up\"]\n";
+        assert!(
+            text(&mut lab, &format!("open\n0\n0\n{SCENE}{call}"))
+                .contains("\"workloads\":[\"bulk\",\"voip\"]")
+        );
+        let scores = |samples: String| -> Vec<String> {
+            let parts = samples.split("\"scores\":[").skip(1);
+            let scored = parts.enumerate().filter(|(_, rest)| !rest.starts_with(']'));
+            scored
+                .map(|(place, rest)| format!("{place} {}", rest.split('}').next().unwrap()))
+                .collect()
+        };
+        let whole = text(&mut lab, "go\n0\n5000000000\n20000000");
+        assert!(whole.contains("[0,\"startup\",2,0."), "{whole}");
+        let whole = scores(whole);
+        let seconds = [49, 99, 149, 199, 249];
+        assert_eq!(whole.len(), seconds.len(), "{whole:?}");
+        for (score, second) in whole.iter().zip(seconds) {
+            assert!(score.starts_with(&format!("{second} [1,\"mos\",")), "{score}");
+        }
+        // From the start: there are no snapshots of runs of QUIC, and few of long ones.
+        lab.slots[0].as_mut().unwrap().past.clear();
+        text(&mut lab, "rewind\n0\n1013000000");
+        text(&mut lab, "next\n0");
+        let mut again = scores(text(&mut lab, "go\n0\n2993000000\n20000000"));
+        assert_eq!(again.len(), 1);
+        again.extend(scores(text(&mut lab, "go\n0\n5000000000\n20000000")));
+        let values = |scores: &[String]| -> Vec<String> {
+            scores.iter().map(|score| score.split_once(' ').unwrap().1.to_string()).collect()
+        };
+        assert_eq!(values(&again), values(&whole)[1..]);
     }
 
     #[test]

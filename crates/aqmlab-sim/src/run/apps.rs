@@ -12,7 +12,7 @@ use crate::endpoints::packet::Content;
 use crate::endpoints::{End, EndpointSetup};
 use crate::network::losses::Losses;
 use crate::scenario::{Dscp, Level};
-use crate::workload::app::{Activity, App, Context, Direction, Host, Make, Wanted};
+use crate::workload::app::{Activity, App, Context, Direction, Host, Make, Tally, Wanted};
 use crate::workload::quantities::Scores;
 
 /// Slot of an application.
@@ -28,6 +28,8 @@ pub(crate) struct AppSlot {
     made: u64,
     wake_at: Deadline,
     has_ended: bool,
+    /// Tally when the scores were last [taken](super::Run::take_scores).
+    taken: Tally,
 }
 
 impl AppSlot {
@@ -207,8 +209,8 @@ impl Simulation {
 
     fn place_app(&mut self, app: Box<dyn App>, group: u32, member: u32, name: String) -> u32 {
         let app = Some(app);
-        let (made, wake_at, has_ended) = (0, Deadline::NEVER, false);
-        let slot = AppSlot { app, group, member, name, made, wake_at, has_ended };
+        let (made, wake_at, has_ended, taken) = (0, Deadline::NEVER, false, Tally::default());
+        let slot = AppSlot { app, group, member, name, made, wake_at, has_ended, taken };
         self.unfinished += usize::from(self.is_awaited(group));
         match self.free_apps.pop() {
             Some(place) => {
@@ -469,7 +471,23 @@ impl Simulation {
     /// Starts the measurements of applications.
     pub(super) fn end_warmup_of_apps(&mut self) {
         let now = self.now;
-        self.apps.iter_mut().filter_map(|slot| slot.app.as_mut()).for_each(|app| app.restart(now));
+        for slot in &mut self.apps {
+            slot.taken = Tally::default();
+            slot.app.iter_mut().for_each(|app| app.restart(now));
+        }
+    }
+
+    /// Returns the scores of each group's applications since the last call.
+    pub fn take_scores(&mut self, now: Time) -> Vec<Scores> {
+        let mut scores = vec![Scores::default(); self.activities.len()];
+        for slot in &mut self.apps {
+            let Some(app) = slot.app.as_deref() else { continue };
+            let tally = app.tally(now);
+            let before = std::mem::replace(&mut slot.taken, tally);
+            let since = std::array::from_fn(|place| tally[place] - before[place]);
+            scores[slot.group as usize].add_tally(app, since);
+        }
+        scores
     }
 
     /// Returns the scores of a group's applications.

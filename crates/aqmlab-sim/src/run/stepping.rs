@@ -21,7 +21,8 @@ use crate::endpoints::flow::Flow;
 use crate::network::probe::PacketEvent;
 use crate::network::series::Subject;
 use crate::scenario::{ChangeParams, Changing, Effect, Outside, Scenario, group_index};
-use crate::workload::quantities::Quantity;
+use crate::workload::app::Activity;
+use crate::workload::quantities::{Quantity, Scores};
 
 /// Run in progress.
 #[derive(Clone)]
@@ -355,19 +356,17 @@ impl Run {
         (0..self.scenario().flows.len()).map(of).collect()
     }
 
-    /// Shows what the applications of each group have measured since the warm-up: group, quantity, statistic
-    /// and value. Scores, such as `mos`, have a `mean`; times in seconds, such as `page_load`, have a
-    /// `median` and a `p95`.
-    pub fn quality(&self, see: &mut dyn FnMut(usize, Quantity, &'static str, f64)) {
-        for (group, activity) in self.simulation.activities.iter().enumerate() {
-            let scores = self.simulation.scores(group as u32).means();
-            scores.into_iter().for_each(|(quantity, mean)| see(group, quantity, "mean", mean));
-            for (quantity, times) in &activity.times {
-                let times = times.summary();
-                see(group, *quantity, "median", times.quantiles[0]);
-                see(group, *quantity, "p95", times.quantiles[3]);
-            }
-        }
+    /// Returns the counters and times of each group's applications, such as `page_load`. Groups that
+    /// have not started are absent.
+    pub fn activities(&self) -> &[Activity] {
+        &self.simulation.activities
+    }
+
+    /// Returns the scores of each group since the last call, such as `mos`, as means over its
+    /// applications: those of calls, games and video over UDP. Results do not depend on calls.
+    pub fn take_scores(&mut self) -> Vec<Vec<(Quantity, f64)>> {
+        let scores = self.simulation.take_scores(self.time);
+        scores.iter().map(Scores::means).collect()
     }
 
     fn is_active(&self, flow: &Flow) -> bool {

@@ -29,7 +29,16 @@ pub trait App: CloneApp + Send {
     fn on_datagram(&mut self, _flow: u32, _sent: Time, _cx: &mut Context) {}
     /// Reports scores of the application at `now`, by name. Results contain their means over the
     /// group.
-    fn report(&self, _now: Time, _see: &mut dyn FnMut(&'static str, f64)) {}
+    fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
+        self.score(self.tally(now), see);
+    }
+    /// Returns the sums at `now` that [`score`](App::score) needs; an application without any
+    /// implements [`report`](App::report).
+    fn tally(&self, _now: Time) -> Tally {
+        Tally::default()
+    }
+    /// Reports the scores of a tally, or of the difference of two: those of the time between them.
+    fn score(&self, _tally: Tally, _see: &mut dyn FnMut(&'static str, f64)) {}
     /// Returns whether playback has started; true for applications that play nothing.
     fn has_begun(&self) -> bool {
         true
@@ -42,6 +51,9 @@ pub trait App: CloneApp + Send {
     /// this.
     fn restart(&mut self, _now: Time) {}
 }
+
+/// Sums of an application since the start of its measurements.
+pub type Tally = [f64; 4];
 
 /// Source of random streams by name.
 pub type Streams<'a> = dyn Fn(&str) -> Stream + 'a;

@@ -22,7 +22,7 @@ use aqmlab_core::{Bytes, Component, Distribution, Result, Sampler, Span, Stream,
 use super::ledger::{GIVEN_UP, Ledger};
 use super::transfers::check_gap;
 use super::{Workload, written};
-use crate::workload::app::{App, Context, Direction};
+use crate::workload::app::{App, Context, Direction, Tally};
 
 params! {
     /// Packets of a game.
@@ -131,14 +131,15 @@ impl App for Gamer {
             false => self.late += 1,
         }
     }
-    fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
-        let lost = self.ledger.lost(now, GIVEN_UP);
-        let due = (self.in_time + self.late + lost) as f64;
-        if due == 0.0 {
-            return;
+    fn tally(&self, now: Time) -> Tally {
+        [self.in_time as f64, self.late as f64, self.ledger.lost(now, GIVEN_UP) as f64, 0.0]
+    }
+    fn score(&self, [in_time, late, lost, _]: Tally, see: &mut dyn FnMut(&'static str, f64)) {
+        let due = in_time + late + lost;
+        if due > 0.0 {
+            see("lost", lost / due);
+            see("late", late / due);
         }
-        see("lost", lost as f64 / due);
-        see("late", self.late as f64 / due);
     }
     fn direction(&self) -> Option<Direction> {
         Some(self.direction)

@@ -8,7 +8,7 @@ use aqmlab_core::Time;
 
 use crate::endpoints::Direction;
 use crate::network::probe::TimeSummary;
-use crate::workload::app::App;
+use crate::workload::app::{App, Tally};
 
 /// Quantity measured for a group of flows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +49,12 @@ impl Scores {
         let direction = app.direction();
         self.never_started += u64::from(!app.has_begun());
         app.report(now, &mut |name, value| self.add_one(Quantity { name, direction }, value));
+    }
+
+    /// Adds the scores that an application reports for a tally.
+    pub(crate) fn add_tally(&mut self, app: &dyn App, tally: Tally) {
+        let direction = app.direction();
+        app.score(tally, &mut |name, value| self.add_one(Quantity { name, direction }, value));
     }
 
     fn add_one(&mut self, quantity: Quantity, value: f64) {

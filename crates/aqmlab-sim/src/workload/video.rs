@@ -30,7 +30,7 @@ use super::pareto_onoff::Carrier;
 use super::player::Player;
 use super::{Workload, check_variation};
 use crate::workload::agenda::Messages;
-use crate::workload::app::{App, Context, Direction};
+use crate::workload::app::{App, Context, Direction, Tally};
 
 params! {
     /// Live video frames.
@@ -221,10 +221,13 @@ impl App for VideoDatagrams {
             cx.activity().complete(bytes, "frame", delay);
         }
     }
-    fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
+    fn tally(&self, now: Time) -> Tally {
         let missed = self.missed + self.overdue(now) as u64;
-        if missed + self.shown > 0 {
-            see("missed", missed as f64 / (missed + self.shown) as f64);
+        [missed as f64, self.shown as f64, 0.0, 0.0]
+    }
+    fn score(&self, [missed, shown, ..]: Tally, see: &mut dyn FnMut(&'static str, f64)) {
+        if missed + shown > 0.0 {
+            see("missed", missed / (missed + shown));
         }
     }
     fn restart(&mut self, now: Time) {

@@ -31,7 +31,7 @@ use self::emodel::{Equipment, mos, rating};
 use self::playout::Playout;
 use super::Workload;
 use super::ledger::Ledger;
-use crate::workload::app::{App, Context, Direction};
+use crate::workload::app::{App, Context, Direction, Tally};
 
 choices! {
     /// Speech codec.
@@ -213,26 +213,28 @@ impl App for Talker {
     fn on_datagram(&mut self, _flow: u32, sent: Time, cx: &mut Context) {
         self.arrived(sent, cx.now());
     }
-    fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
+    fn tally(&self, now: Time) -> Tally {
         let lost = self.ledger.lost(now, self.playout.plays_after());
-        let arrived = self.played + self.late;
-        let due = (arrived + lost) as f64;
-        if due == 0.0 {
-            return; // No packet was due after the warm-up.
+        [self.played as f64, self.late as f64, lost as f64, self.delays]
+    }
+    fn score(&self, [played, late, lost, delays]: Tally, see: &mut dyn FnMut(&'static str, f64)) {
+        let arrived = played + late;
+        let due = arrived + lost;
+        if due <= 0.0 {
+            return; // No packet was due, or those that arrived had counted as lost before.
         }
-        let missed = (self.late + lost) as f64 / due;
-        let rating = match self.played {
-            0 => 0.0, // No packet was played.
-            _ => {
-                let played_after = Span::from_secs_f64(self.delays / arrived as f64);
-                let delay = played_after + FRAME + self.coding.lookahead;
-                rating(delay, missed, self.coding.equipment)
-            }
+        let missed = ((late + lost) / due).max(0.0);
+        let rating = if played > 0.0 {
+            let played_after = Span::from_secs_f64(delays / arrived);
+            let delay = played_after + FRAME + self.coding.lookahead;
+            rating(delay, missed, self.coding.equipment)
+        } else {
+            0.0 // No packet was played.
         };
         see("mos", mos(rating));
         see("r_factor", rating);
-        see("lost", lost as f64 / due);
-        see("late", self.late as f64 / due);
+        see("lost", (lost / due).clamp(0.0, 1.0));
+        see("late", (late / due).clamp(0.0, 1.0));
     }
     fn direction(&self) -> Option<Direction> {
         Some(self.direction)
@@ -260,5 +262,27 @@ mod tests {
             talker.arrived(ms(sent), ms(now));
         }
         assert_eq!((talker.played, talker.late, talker.ledger.lost(ms(5000), GIVEN_UP)), (4, 1, 0));
+    }
+
+    #[test]
+    fn a_packet_that_counts_as_lost_and_arrives_later_is_missed_once() {
+        let streams = |key: &str| Stream::for_component(1, 0, key);
+        let params = VoipParams::default();
+        let mut talker = Talker::new(&params, Direction::Forward, None, &streams);
+        let ms = |millis: u64| Time::ZERO + Span::from_millis(millis);
+        [0, 20].iter().for_each(|sent| talker.ledger.sent(ms(*sent)));
+        talker.arrived(ms(0), ms(40));
+        let scores = |talker: &Talker, tally| {
+            let mut scores = Vec::new();
+            talker.score(tally, &mut |name, value| scores.push((name, value)));
+            scores
+        };
+        let before = talker.tally(ms(200));
+        assert!(scores(&talker, before).contains(&("lost", 0.5)), "played 100 ms after it is sent");
+        talker.arrived(ms(20), ms(250));
+        let after = talker.tally(ms(300));
+        assert!(scores(&talker, after).contains(&("late", 0.5)));
+        let since = std::array::from_fn(|place| after[place] - before[place]);
+        assert_eq!(scores(&talker, since), [], "no packet was due");
     }
 }
