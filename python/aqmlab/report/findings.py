@@ -4,7 +4,8 @@ Every comparison that a page makes is one contest of `aqmlab.stats.compare`: eac
 each combination of the other axes. Nothing is averaged over unlike points.
 
 Where it says how many replications a difference of a given size needs, that is of the variance that
-was seen and the test of one pair of labels at 5 %; the power is 80 %. Findings are held to a stricter level where a page compares more than that, and then need more replications.
+was seen and the test of one pair of labels at 5 %; the power is 80 %. Findings are held to a
+stricter level where a page compares more than that, and then need more replications.
 """
 
 from __future__ import annotations

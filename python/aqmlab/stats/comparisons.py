@@ -250,7 +250,7 @@ class _Test:
         return self.means[self.names[two]] - self.means[self.names[one]]
 
     def tail(self, one: int, two: int, alpha: ArrayLike, *, above: bool) -> Floats:
-        """How far the interval of the difference of the pair alone reaches above or below it.
+        """Reach of the interval of the difference of the pair alone above or below it.
 
         The tails are those of the intervals of both means, weighted by their variances; without
         correlation that is how the limits of two means give those of their difference (Zou and
@@ -285,7 +285,7 @@ class _Test:
         return max(of_all, float(np.exp(chance)))
 
     def reach(self, one: int, two: int, alpha: float) -> tuple[float, float]:
-        """How far the interval of the difference reaches below and above it."""
+        """Reaches of the interval of the difference below and above it."""
         of_all = range_quantile(alpha, len(self.names), self.freedom) * self.pooled(one, two)
         least = max(of_all, self.event)
         below, above = (float(self.tail(one, two, alpha, above=up)) for up in (False, True))
@@ -303,8 +303,8 @@ def _more_used(count: int) -> float:
 
 
 def typical_reach(count: int, alpha: float) -> float:
-    """How far the interval of the difference of two samples of normal values typically reaches to
-    either side, in standard errors."""
+    """Typical reach of the interval of the difference of two samples of normal values to either
+    side, in standard errors."""
     skewness = np.array((2 / np.pi) ** 0.5 * (6 / count) ** 0.5)  # mean of the absolute values
     used = alpha * (1 + _more_used(count))
     parts = np.array(split(max(count, LEAST), skewness))

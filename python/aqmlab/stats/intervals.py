@@ -166,8 +166,9 @@ def estimate(
     if looked or bounds != UNBOUNDED:
         used = after_looks(level) if looked else level
         found = estimate(samples, statistic, used, event=event)
-        within = found.interval and replace(found.interval.inside(bounds), level=level)
-        return replace(found, interval=within)
+        if found.interval is None:
+            return found
+        return replace(found, interval=replace(found.interval.inside(bounds), level=level))
     share = _share(statistic)
     if isinstance(samples, Histograms) or _is_nested(samples):
         pool = _Pool.of(samples)
@@ -298,8 +299,8 @@ def t_intervals(rows: Floats, alpha: ArrayLike) -> tuple[Floats, Floats, Floats,
     reaches below and above it."""
     count = rows.shape[1]
     mean, error, below, above = tail_parts(rows)
-    reaches = (-special.stdtrit(count - 1, alpha * part) for part in (below, above))
-    return mean, error, *reaches
+    level = np.asarray(alpha, dtype=np.float64)
+    return mean, error, *(-special.stdtrit(count - 1, level * part) for part in (below, above))
 
 
 def tail_parts(rows: Floats, least: int = 0) -> tuple[Floats, Floats, Floats, Floats]:
