@@ -25,11 +25,7 @@ SHORT = {
 }
 """Do not keep the promise (docs/statistics.md): one run in a hundred or more decides their mean."""
 LEAST_SHORT = 0.88
-LEAST_OF_DIFFERENCES = {
-    "web: page load time, mean": 0.89,
-    "bulk: start-up time, mean": 0.74,
-    "short: start-up time, mean": 0.77,
-}
+LEAST_OF_DIFFERENCES = {"web: page load time, mean": 0.89, "call: one-way delay, p95": 0.83}
 """Coverage of measures whose differences do not keep it (docs/statistics.md)."""
 PAIRS = 400
 
@@ -97,7 +93,9 @@ def test_intervals_of_differences_and_winners(title: str) -> None:
         per = [1e3 if each.unit == "s" else 1.0 for each in (one, two)]
         own = {one.world: per[0] * one.values, two.world: per[1] * two.values}
         truth = own[two.world].mean() - own[one.world].mean()
-        event, size = per[0] * one.event, min(map(len, own.values()))
+        # Reports allow for lost SYNs, not for flows that meet in one queue.
+        event = per[0] * one.event if title.endswith("time, mean") else 0.0
+        size = min(map(len, own.values()))
         for count in COUNTS:
             rng = np.random.default_rng(count)
             wrong, covered = 0, 0

@@ -172,12 +172,12 @@ def test_rounding_is_no_spread() -> None:
     assert pooled_variance([rates] * 3, paired=True)[0] == 0
 
 
-def test_a_difference_is_larger_than_what_one_rare_event_would_make() -> None:
+def test_a_difference_is_larger_than_what_unseen_events_would_make() -> None:
     values = {"a": np.array([1.0, 1.1, 1.0, 1.1]), "b": np.array([2.0, 2.0, 2.1, 2.1])}
 
     def found(event: float) -> ContestResult:
         return compare([Contest("start-up", "s", values, event=event)])[0]
 
-    assert found(0.0).shown and found(3.9).shown and not found(4.1).shown
-    assert (found(4.1).low, found(4.1).detectable) == pytest.approx((1 - 1.025, 1.025))
+    assert found(0.0).shown and found(1.3).shown and not found(1.4).shown
+    assert (found(1.4).low, found(1.4).detectable) == pytest.approx((1 - 1.05, 1.05))
     assert "rare events decide" in found(np.inf).why

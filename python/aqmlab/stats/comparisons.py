@@ -40,6 +40,9 @@ SHOWN, NOT_SHOWN = "shown", "not shown"
 LEAST_CHANCE = 1e-60
 """Chances are not told from smaller ones."""
 
+UNSEEN = 3.0
+"""Of n runs without an event follows, at 95 %, that at most 3/n of all runs have one (Hanley and
+Lippman-Hand 1983, JAMA 249, pages 1743 to 1745): the means of two labels may differ by so many."""
 LEAST = 10
 """The tails of fewer values are those of so many: two samples seldom both lack large values."""
 MORE_USED = 1.5
@@ -221,8 +224,7 @@ class _Test:
         self.variance, self.freedom = pooled_variance(self.samples, paired=self.contest.paired)
         # Of samples of different sizes: Kramer's harmonic mean is taken for each pair.
         self.sizes = [each.size for each in self.samples]
-        # One more event, or one less, in the runs of a label moves its mean by this.
-        self.event = self.contest.event / min(self.sizes)
+        self.event = UNSEEN * self.contest.event / min(self.sizes)
         self.more = _more_used(min(self.sizes))
         groups = [self.samples] if len(set(self.sizes)) == 1 else [[one] for one in self.samples]
         parts = [tail_parts(np.array(rows), LEAST) for rows in groups]
