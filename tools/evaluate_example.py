@@ -13,9 +13,10 @@ from pathlib import Path
 import aqmlab
 from aqmlab.campaign import Campaign
 from aqmlab.campaign.beside import value_of
-from aqmlab.packs.rfc9743 import GROUPS, QUICK_REPLICATIONS, evaluate
+from aqmlab.packs.rfc9743 import GROUPS, evaluate
 
 CONTROLS = ("cubic", "bbr", "bbr3", "prague")
+REPLICATIONS = 10
 
 
 def page(results: list[Campaign]) -> str:
@@ -68,7 +69,7 @@ def _overview(result: Campaign) -> Iterator[str]:
 
 def main() -> None:
     """Runs the evaluations and writes the page that is named on the command line."""
-    results = [evaluate(name, replications=QUICK_REPLICATIONS) for name in CONTROLS]
+    results = [evaluate(name, replications=REPLICATIONS) for name in CONTROLS]
     Path(sys.argv[1]).write_text(page(results), encoding="utf-8")
 
 

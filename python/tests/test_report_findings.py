@@ -116,6 +116,8 @@ def test_replications_needed_show_the_difference() -> None:
         reached = [power_of(n, spread, difference) for n in (count - 1, count) if n > 1]
         assert reached[-1] >= 0.8 and (count == 2 or reached[0] < 0.8)
     assert replications_for(1.0, 1e-6) == MOST_REPLICATIONS
+    many = [replications_for(1.0, difference) for difference in np.geomspace(0.5, 100, 200)]
+    assert many == sorted(many, reverse=True), "larger differences need fewer"
     rng = np.random.default_rng(2)
     common = rng.normal(size=400)
     samples = [common + rng.normal(size=400), 3 + common + rng.normal(size=400)]

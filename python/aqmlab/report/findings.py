@@ -39,6 +39,7 @@ DIFFERENCE = 0.1
 """Difference of which a page gives the replications that it needs, as a share of the mean."""
 ALPHA, POWER = 0.05, 0.8
 MOST_REPLICATIONS = 10_000
+LARGE_SHIFT = 30.0
 
 
 def findings(result: StudyResult) -> list[ContestResult]:
@@ -131,7 +132,11 @@ def replications_for(spread: float, difference: float) -> int:
         count = (low + high) // 2
         limit = typical_reach(count, ALPHA)
         shift = difference / spread * count**0.5
-        missed = float(special.nctdtr(count - 1, shift, limit))
+        # scipy's function may be NaN there, and the normal value hardly matters beside the shift.
+        if shift > LARGE_SHIFT:
+            missed = float(special.chdtrc(count - 1, (count - 1) * (shift / limit) ** 2))
+        else:
+            missed = float(special.nctdtr(count - 1, shift, limit))
         low, high = (low, count) if missed <= 1 - POWER else (count, high)
     return high
 
