@@ -27,7 +27,7 @@ SHORT = {
 LEAST_SHORT = 0.88
 LEAST_OF_DIFFERENCES = {"web: page load time, mean": 0.89, "call: one-way delay, p95": 0.83}
 """Coverage of measures whose differences do not keep it (docs/statistics.md)."""
-PAIRS = 400
+PAIRS = 300
 
 
 def error(share: float, samples: float) -> float:
