@@ -170,10 +170,13 @@ class RunResult(TableAttributes):
     def __repr__(self) -> str:
         return f"<RunResult of {self.bottleneck!r}: {sizes(self)}>"
 
-    def __init__(self, tables: Tables, scenario: Mapping[str, Any]) -> None:
-        self._tables = tables
-        self.scenario = dict(scenario)
+    def __init__(self, tables: Tables, scenario: Mapping[str, Any] | str) -> None:
+        self._tables, self._given = tables, scenario
+
+    @cached_property
+    def scenario(self) -> dict[str, Any]:
         """The scenario with every default."""
+        return resolved(self._given) if isinstance(self._given, str) else dict(self._given)
 
     @staticmethod
     def of(batches: Sequence[Batch], scenario: Scenario) -> RunResult:
@@ -183,7 +186,7 @@ class RunResult(TableAttributes):
         that fails while it sends its result.
         """
         check_process(computes=False)
-        return RunResult(MemoryTables(Gathered(batches)), resolved(scenario.resolved))
+        return RunResult(MemoryTables(Gathered(batches)), scenario.resolved)
 
     @property
     def bottleneck(self) -> str:
@@ -200,12 +203,13 @@ class RunResult(TableAttributes):
 
         Raises `InputError` if the name is unknown.
         """
-        frame = self.raw(name)
-        return frame[[each for each in frame.columns if each != "run"]]  # `drop` starts threads
+        frame = self.raw(name).clone()
+        frame.drop_in_place("run")  # `drop` starts threads
+        return frame
 
     def raw(self, name: str) -> pl.DataFrame:
         """Returns the table `name` as stored, with the column `run`."""
-        return load(self._tables, name, [self.scenario], 1)
+        return load(self._tables, name, [self.scenario] if name == METRICS else [], 1)
 
     @property
     def plot(self) -> RunPlot:

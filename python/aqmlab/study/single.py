@@ -135,8 +135,10 @@ def recording(
     qlog: str | Path | None,
 ) -> Record | None:
     """Files to record during a run, checked; None without any."""
-    names = list(scenario.table["links"])
     pcap_links = each_of(pcap_links)
+    if pcap is None and qlog is None and not pcap_links:
+        return None
+    names = list(scenario.table["links"])
     if pcap_links and pcap is None:
         raise input_error("needs a capture (pcap)", key="pcap_links", given=pcap_links[0])
     for name in pcap_links:
@@ -149,8 +151,6 @@ def recording(
     if qlog is not None and "quic" in kinds and Path(qlog).exists() and not Path(qlog).is_file():
         problem = "expected a file: QUIC stacks write logs beside it, with names that begin like it"
         raise input_error(problem, key="qlog", given=str(qlog))
-    if pcap is None and qlog is None:
-        return None
     return {
         "pcap": None if pcap is None else fspath(pcap),
         "pcap_links": [names.index(name) for name in pcap_links],
