@@ -303,7 +303,8 @@ def test_real_packets_are_kept_elsewhere_if_the_folder_cannot_be_written(
     axes = [{"name": "by", "values": values}]
     study = aqmlab.Study({"name": "s", "scenario": str(tmp_path / "s.toml"), "axes": axes})
     (batch,) = finished([(1, study.points[1].scenario, 0)], None)
-    sent: Any = [SimpleNamespace(results=batch, lateness={"p99_s": 0.0}, remarks=())]
+    late = {"p99_s": float("nan")}  # No packet left the emulator.
+    sent: Any = [SimpleNamespace(results=batch, lateness=late, remarks=())]
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     out = Path("/proc/nowhere")
     with pytest.warns(DamageWarning, match=f"^{out}: .*; the results are in ") as told:
@@ -311,6 +312,7 @@ def test_real_packets_are_kept_elsewhere_if_the_folder_cannot_be_written(
     assert str(told[0].message).endswith(str(found.result.folder))
     assert found.result.folder and found.result.folder.parent == tmp_path
     assert aqmlab.StudyResult.open(found.result.folder).runs.height == 2
+    assert json.loads(json.dumps(found.to_json(), allow_nan=False))["lateness_p99_s"] is None
 
 
 def test_a_folder_may_have_any_name(tmp_path: Path) -> None:

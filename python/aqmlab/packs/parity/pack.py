@@ -9,6 +9,7 @@ import tempfile
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from aqmlab import _core
 from aqmlab.campaign import Campaign, Case, Filled, Pack, Plan, Question, Reading
 from aqmlab.errors import DamageWarning, InputError, StorageError
 from aqmlab.metrics import registered
-from aqmlab.numbers import seconds
+from aqmlab.numbers import finite, seconds
 from aqmlab.packs.parity import EMULATOR, SIMULATOR
 from aqmlab.report.document import Figure
 from aqmlab.report.plot import StudyPlot
@@ -45,14 +46,19 @@ class Parity(Campaign):
     """Both results."""
 
     def __init__(self, study: Study, result: StudyResult, done: Sequence[_core.Emulation]) -> None:
-        self.lateness = max((each.lateness["p99_s"] for each in done), default=float("nan"))
-        """The largest of the runs' 99th percentiles of the emulator's lateness, in seconds."""
+        late = (each.lateness["p99_s"] for each in done)
+        self.lateness = max(filter(isfinite, late), default=float("nan"))
+        """The largest of the runs' 99th percentiles of the emulator's lateness, in seconds; NaN
+        if no packet left it."""
         self.remarks = tuple(dict.fromkeys(text for each in done for text in each.remarks))
         lead = (
             "The same links, queues, starts and sizes twice: with simulated senders, and with the "
-            "kernel's own TCP and UDP in real time, which no two runs repeat. One packet in a "
-            f"hundred left the emulator over {seconds(self.lateness)} late."
+            "kernel's own TCP and UDP in real time, which no two runs repeat. "
         )
+        if isfinite(self.lateness):
+            lead += f"One packet in a hundred left the emulator over {seconds(self.lateness)} late."
+        else:
+            lead += "No packet left the emulator."
         # The scenarios are equal: they differ in what runs them.
         case = Case("", lambda by: {"by": by})
         title = f"Bottleneck {result.scenarios[0]['bottleneck']}, and groups of flows"
@@ -62,7 +68,7 @@ class Parity(Campaign):
 
     def to_json(self) -> dict[str, Any]:
         """The readings, with "lateness_p99_s" and "remarks"."""
-        found = {"lateness_p99_s": self.lateness, "remarks": list(self.remarks)}
+        found = {"lateness_p99_s": finite(self.lateness), "remarks": list(self.remarks)}
         return super().to_json() | found
 
 
