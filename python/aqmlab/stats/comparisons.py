@@ -41,8 +41,8 @@ LEAST_CHANCE = 1e-60
 """Chances are not told from smaller ones."""
 
 UNSEEN = 3.0
-"""Of n runs without an event follows, at 95 %, that at most 3/n of all runs have one (Hanley and
-Lippman-Hand 1983, JAMA 249, pages 1743 to 1745): the means of two labels may differ by so many."""
+"""Events that n runs without any may hide: at 95 %, up to 3/n of all runs have one (Hanley and
+Lippman-Hand 1983, JAMA 249, pages 1743 to 1745). Means of two labels may differ by so many."""
 LEAST = 10
 """The tails of fewer values are those of so many: two samples seldom both lack large values."""
 MORE_USED = 1.5
@@ -194,6 +194,7 @@ class _Test:
             (name for name in means if isfinite(means[name])), key=lambda each: sign * means[each]
         )
         self.means = {name: means[name] for name in self.names}
+        self.rounding = 1e-12 * max(map(abs, self.means.values()), default=0.0)
         self.samples = [samples[name] for name in self.names]
         self.why = self._obstacle()
         if not self.why:
@@ -248,8 +249,9 @@ class _Test:
         return total**0.5, total**2 / lower
 
     def difference(self, one: int, two: int) -> float:
-        """Returns the difference of the means."""
-        return self.means[self.names[two]] - self.means[self.names[one]]
+        """Returns the difference of the means; 0 if it is rounding."""
+        apart = self.means[self.names[two]] - self.means[self.names[one]]
+        return apart if abs(apart) > self.rounding else 0.0
 
     def tail(self, one: int, two: int, alpha: ArrayLike, *, above: bool) -> Floats:
         """Reach of the interval of the difference of the pair alone above or below it.
@@ -274,7 +276,7 @@ class _Test:
     def p(self, one: int, two: int) -> float:
         """The chance of such a difference, or a larger one, between any two equal labels."""
         apart, upwards = abs(self.difference(one, two)), self.difference(one, two) > 0
-        if apart <= max(self.event, 1e-12 * max(map(abs, self.means.values()))):
+        if apart <= self.event:
             return 1.0
         pooled = self.pooled(one, two)
         of_all = range_tail(apart / pooled, len(self.names), self.freedom) if pooled else 0.0
