@@ -171,6 +171,7 @@ class RunResult(TableAttributes):
         return f"<RunResult of {self.bottleneck!r}: {sizes(self)}>"
 
     def __init__(self, tables: Tables, scenario: Mapping[str, Any] | str) -> None:
+        # As text it is parsed when it is asked for: a loop of short runs seldom does.
         self._tables, self._given = tables, scenario
 
     @cached_property

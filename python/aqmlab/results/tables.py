@@ -40,7 +40,7 @@ def copied_points(tables: Tables, points: int, replications: int) -> list[int]:
     return [int(point) for point in np.flatnonzero(alike)]
 
 
-LARGE = frozenset(Results.large_tables())
+LARGE_TABLES = frozenset(Results.large_tables())
 """Tables that may have more than `PART` rows: the engine makes codes of their texts."""
 
 
@@ -74,7 +74,7 @@ class MemoryTables:
             frame = self._frame(name)
             if frame.height > PART:
                 return plain_texts(frame if columns is None else frame.select(columns))
-            self._plain[name] = plain_texts(frame) if name in LARGE else frame
+            self._plain[name] = plain_texts(frame) if name in LARGE_TABLES else frame
         small = self._plain[name]
         return small if columns is None else small.select(columns)
 
@@ -191,7 +191,7 @@ def gather(batches: Iterable[Batch], names: Iterable[str] | None = None) -> dict
     joined = _joined(batches)
 
     def parts(name: str) -> list[pl.DataFrame]:
-        if name in LARGE:
+        if name in LARGE_TABLES:
             return [plain_texts(pl.DataFrame(batch.table(name))) for batch in batches]
         return [pl.DataFrame(batch.table(name)) for batch in joined]
 
@@ -247,7 +247,7 @@ class Gathered(Mapping[str, pl.DataFrame]):
         return iter(Results.table_names())
 
     def __getitem__(self, name: str) -> pl.DataFrame:
-        if name not in self._made and name in LARGE:
+        if name not in self._made and name in LARGE_TABLES:
             parts = [part for each in self._batches for part in _engine_parts(each, name, PART)]
             whole = pl.concat(parts)
             in_order = whole["run"].is_sorted()

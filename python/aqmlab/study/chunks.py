@@ -20,6 +20,7 @@ import polars as pl
 from aqmlab import _core
 from aqmlab.metrics.samples import Whole
 from aqmlab.results import Batch, gather, in_parts
+from aqmlab.results.tables import LARGE_TABLES
 from aqmlab.storage import (
     MALFORMED,
     Damaged,
@@ -92,9 +93,8 @@ def write_frames(path: Path, runs: Whole, tables: Iterable[NamedFrames]) -> Chun
 def _tables(batches: Sequence[Batch]) -> Iterator[NamedFrames]:
     """Content of each file. Large tables of one batch, whose runs are in order, are made a
     row group at a time."""
-    large = _core.Results.large_tables() if len(batches) == 1 else []
     for name in _core.Results.table_names():
-        if name in large:
+        if len(batches) == 1 and name in LARGE_TABLES:
             schema = next(in_parts(batches[0], name, 1)).schema
             yield name, in_parts(batches[0], name, group_rows(schema)), schema
         else:

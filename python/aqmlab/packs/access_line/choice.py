@@ -46,10 +46,9 @@ class PairedDifference:
     @property
     def difference(self) -> tuple[float, float, float]:
         """One less the other, in the measure's unit, and the ends of its interval; NaN without."""
-        found = self.found
-        if next(iter(found.means)) == self.one:  # the best stands first
-            return -found.effect, -found.high, -found.low
-        return found.effect, found.low, found.high
+        effect = self.found.effect
+        is_best = next(iter(self.found.means)) == self.one
+        return -effect if is_best else effect, *self.found.difference_of(self.one)
 
     @property
     def better(self) -> str | None:
