@@ -92,7 +92,7 @@ def simulated() -> Iterator[Series]:
             if shown.title in KEPT:
                 values = np.full(RUNS, np.nan)
                 values[shown.values["run"].to_numpy()] = shown.values["value"].to_numpy()
-                yield Series(world, shown.title, shown.unit, shown.bounds, shown.event, values)
+                yield Series(world, shown.title, shown.unit, shown.bounds, shown.event(0), values)
 
 
 def write(series: list[Series], path: Path) -> None:

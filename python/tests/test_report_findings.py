@@ -23,7 +23,7 @@ from aqmlab.report.findings import (
     sentences,
     spread_of,
 )
-from aqmlab.report.measures import Layout, answering, by_point, mean
+from aqmlab.report.measures import Layout, answering, by_point, estimates
 from aqmlab.report.study_page import document, show
 from aqmlab.stats import Contest, compare
 from aqmlab.stats.comparisons import typical_reach
@@ -95,7 +95,7 @@ def test_a_figure_and_its_sentences_use_the_mean(result: aqmlab.StudyResult) -> 
     goodput = next(each for each in headlines(result) if each.title == "bulk: goodput")
     values = by_point(result, goodput)[0]
     [row] = re.findall(r"droptail,10ms,([\d.]+),([\d.]+),([\d.]+)", json.dumps(overview.spec))[:1]
-    within = mean(goodput, values).interval
+    within = estimates(result, goodput)[0].interval
     assert within is not None
     drawn = [values.mean(), within.low, within.high]
     assert [float(each) for each in row] == pytest.approx(drawn, rel=1e-3)

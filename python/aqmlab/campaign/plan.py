@@ -208,7 +208,8 @@ class Filled(Replicated):
         found = self.campaign.readings.described(metric)
         values = self.values(case, metric, subject)
         kind = found.unit, found.direction
-        event = self.campaign.readings.event(metric, subject)
+        point = self.point(case)
+        event = 0.0 if point is None else self.campaign.readings.event(metric, subject, point)
         return Reading(case, metric, subject, *kind, values, bounds=found.bounds, event=event)
 
     def mean(self, case: str, metric: str, subject: str) -> float:

@@ -109,10 +109,10 @@ class Readings:
         shape = self.result.info.points, self.replications
         return grids.setdefault(subject, np.full(shape, np.nan))
 
-    def event(self, metric: str, subject: str) -> float:
-        """Change of a value of a metric by one rare event, in its unit."""
+    def event(self, metric: str, subject: str, point: int) -> float:
+        """Change of a value of a metric by one rare event in runs of a point, in its unit."""
         found, is_own = self.described(metric), metric in self._own
-        return event_of(self._runs, found, "" if is_own else find(metric)[1], subject)
+        return event_of(self._runs, found, "" if is_own else find(metric)[1], subject)(point)
 
     def means(self, metric: str, subject: str, point: int) -> Floats:
         """Mean in each draw of the replications (`picks`) over those that have a value; NaN without

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aqmlab.metrics.formulas import ack_loss_share, queued_share
+from aqmlab.metrics.formulas import ack_loss_share, may_meet, queued_share, unequal
 from aqmlab.metrics.registry import LESS, MORE, NEITHER, Metric, register
 from aqmlab.metrics.runs import of_formula, of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aqmlab.metrics.formulas import Formula
+    from aqmlab.metrics.formulas import Facts, Formula
 
     Compute = Callable[..., Any]
+    Event = Callable[[Facts, str], float]
 
 COMPUTED = "table `metrics`"
 """Place of the metrics that are computed from others (`aqmlab.metrics.table`)."""
@@ -27,9 +28,13 @@ TIMES = ("p95", "mean", "p50", "p99", "max")
 
 SYN_LOST = 1.0
 """A lost SYN costs the initial retransmission timeout, in seconds (RFC 6298, section 2)."""
-QUEUE_SHARED = 0.1
-"""Delay of a packet that meets a download in its queue, such as by a collision of hashes, in
-seconds: the time that CoDel allows a queue to drain (RFC 8289, section 4.3)."""
+DRAINED = 0.1
+"""The time that CoDel allows a queue to drain, in seconds (RFC 8289, section 4.3)."""
+
+
+def _shared(cost: float) -> Event:
+    """The event of a packet that meets a download in its queue where a hash chooses the queue."""
+    return lambda scenario, _: cost if may_meet(scenario) else 0.0
 
 
 def _of(compute: Compute, title: str, direction: int, *needs: str, **more: Any) -> dict[str, Any]:
@@ -40,7 +45,7 @@ def _link(title: str, direction: int, column: str, *statistics: str) -> dict[str
     return _of(of_rows("links", "link", column), title, direction, "links", statistics=statistics)
 
 
-def _time(quantity: str, title: str, rank: int = 0, event: float = 0.0) -> dict[str, Any]:
+def _time(quantity: str, title: str, rank: int = 0, event: float | Event = 0.0) -> dict[str, Any]:
     return _of(of_rows("times", "group", "{}_s", quantity), title, LESS, "times",
                observations=quantity, rank=rank, event=event, statistics=TIMES)  # fmt: skip
 
@@ -73,7 +78,7 @@ METRICS = (
            "`delays = true`.",
            "table `times`: `delay`; table `delays`; table `flows`: `delay_mean_s`, `delay_max_s`",
            "RFC 7679; RFC 7928, section 2.6",
-           **_time("delay", "one-way delay", 8, QUEUE_SHARED)),
+           **_time("delay", "one-way delay", 8, _shared(DRAINED))),
     Metric("delay_variation", "group", "s", "Packet delay variation: the 99.9th percentile of the "
            "one-way delay less its minimum; `delay_variation_p95` with the 95th. None for groups "
            "whose flows have base delays of their own (`access_delay`).",
@@ -85,7 +90,7 @@ METRICS = (
            "RFC 3550, section 6.4.1"),
     Metric("rtt", "application", "s", "Round-trip time of probes, with and without load.",
            "table `times`: `rtt`, `rtt_idle` (workloads `probe`, `rrul`)", "RFC 2681",
-           **_time("rtt", "round trip of a probe", 7, QUEUE_SHARED)),
+           **_time("rtt", "round trip of a probe", 7, _shared(DRAINED))),
     Metric("spike_duration", "link", "s", "How long the backlog stays above a threshold, and how "
            "often: `thresholds = [\"15000b\"]` of a link.",
            "table `excursions`: `count`, `longest_s`, `total_s`", "Järvinen and Kojo 2014"),
@@ -184,7 +189,7 @@ METRICS = (
            "group of bulk, cbr or pareto-onoff, and of `all` endless bulk flows if they share a "
            "link. 1: equal, 1/n: one flow has everything.",
            COMPUTED, "Jain, Chiu and Hawe 1984",
-           **_made("jain", "Jain's index", MORE, "flows"), most=1.0),
+           **_made("jain", "Jain's index", MORE, "flows"), most=1.0, event=unequal),
     Metric("rtt_fairness", "group", "ratio", "Mean goodput of its endless bulk flows, over that "
            "of the flows of the scenario's first such group (category I), if they share a link.",
            COMPUTED,
@@ -202,7 +207,8 @@ METRICS = (
     Metric("mos", "application", "1 to 4.5", "Mean opinion score of calls by the E-model; with "
            "`r_factor`, `lost` and `late`.", "table `scores`: `mos` (workload `voip`)",
            "ITU-T G.107",
-           **_score("mos", "MOS", MORE, 1, "of 1 to 4.5"), least=1.0, most=4.5, event=3.5),
+           **_score("mos", "MOS", MORE, 1, "of 1 to 4.5"), least=1.0, most=4.5,
+           event=_shared(3.5)),
     Metric("stalls", "application", "number", "Rebuffering events of a player; `stalled`: share "
            "of the time; their lengths: times `stall`; time to the first picture: times `join`. A "
            "player that never starts has none.",

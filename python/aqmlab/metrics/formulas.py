@@ -7,6 +7,8 @@ formula also holds for groups taken together (`aqmlab.metrics.pools`).
 
 from __future__ import annotations
 
+import json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -120,6 +122,26 @@ def _links_of_data(group: Facts) -> set[str]:
 def is_alike(group: Facts) -> bool:
     """Whether the goodputs of the group's flows may be compared."""
     return group["workload"]["kind"] in ALIKE
+
+
+def may_meet(scenario: Facts) -> bool:
+    """Whether two flows may meet in one queue of those that a hash chooses: where sets of queues
+    are searched for a free one, few flows do not."""
+    return '"hashing": "direct"' in json.dumps(scenario["links"])
+
+
+def unequal(scenario: Facts, group: str) -> float:
+    """How much Jain's index falls when flows meet in one of the queues that share a link: two of n
+    flows have half the rate of the others; or one has, as it meets a flow of another group."""
+    if not may_meet(scenario):
+        return 0.0
+    flows: Facts = scenario["flows"]
+    groups = [flows[group]] if group in flows else filter(is_endless, flows.values())
+    count = sum(int(each["count"]) for each in groups)
+    if count < 2:
+        return 0.0
+    among = 1 - (count - 1) ** 2 / count / (count - 1.5)
+    return max(among, 1 - (count - 0.5) ** 2 / count / (count - 0.75))
 
 
 def is_endless(group: Facts) -> bool:

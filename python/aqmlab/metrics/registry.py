@@ -19,6 +19,7 @@ from aqmlab.errors import CustomError, failed, input_error, unknown
 if TYPE_CHECKING:
     import polars as pl
 
+    from aqmlab.metrics.formulas import Facts
     from aqmlab.metrics.runs import Runs
 
     Compute = Callable[[Runs], pl.DataFrame]
@@ -81,9 +82,10 @@ class Metric:
     most: float | None = None
     """Bounds in `unit`; intervals do not go beyond. The default of `most` is 1 for shares, else
     infinite."""
-    event: float = 0.0
+    event: float | Callable[[Facts, str], float] = 0.0
     """How much one rare event can change an observation, in `unit`: a lost SYN, a call that meets
-    another flow in its queue. No interval of few runs excludes it."""
+    another flow in its queue. No interval of few runs excludes it. A function of scenario and
+    subject where it depends on them."""
     observations: str = ""
     """The quantity of the table `times` whose statistic in a run it is."""
 
@@ -105,17 +107,17 @@ class Metric:
             return (self.name,)
         return tuple(f"{self.name}_{each}" if each else self.name for each in self.statistics)
 
-    def event_of(self, statistic: str, count: float) -> float:
-        """How much one event can change the value of a run with `count` observations; infinite
+    def of_event(self, event: float, statistic: str, count: float) -> float:
+        """How much an event can change the value of a run with `count` observations; infinite
         for a statistic that is the largest of so few."""
         if not self.observations:
-            return self.event
+            return event
         if statistic == "mean":
-            return self.event / count
+            return event / count
         share = SHARES.get(statistic, 1.0)
         if share == 0.5:
-            return 0.0 if count >= FEWEST else self.event
-        return self.event if (1 - share) * count >= 1 - 1e-9 else float("inf")
+            return 0.0 if count >= FEWEST else event
+        return event if (1 - share) * count >= 1 - 1e-9 else float("inf")
 
     def values(self, runs: Runs, statistic: str = "") -> pl.DataFrame:
         """`run`, `subject`, `value` in `unit`; runs and subjects without a value have no row.

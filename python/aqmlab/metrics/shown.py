@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING
@@ -44,8 +44,8 @@ class Shown:
     factor: float
     values: pl.DataFrame
     """`run` and `value`, in `unit`; a run without a value has no row."""
-    event: float = 0.0
-    """By how much one rare event can change a value, in `unit`: see `Metric.event_of`."""
+    event: Callable[[int], float] = lambda _: 0.0
+    """By how much one rare event can change a value of a point, in `unit`: see `event_of`."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -169,7 +169,7 @@ def _bottleneck(
     """The values of the bottleneck of each point, if any run has one."""
     which, keys = result.of_bottlenecks("subject"), ["point", "subject"]
     own = rows.with_columns(result.point_of_run).join(which, on=keys, maintain_order="left")
-    return [_shown(metric, statistic, "", own, metric.event)] if own.height else []
+    return [_shown(metric, statistic, "", own)] if own.height else []
 
 
 def _of_group(result: StudyResult, runs: Runs, group: str) -> Iterator[Shown]:
@@ -201,20 +201,27 @@ def _first(runs: Runs, table: str, group: str) -> Iterator[Shown]:
 def _telling(runs: Runs, metric: Metric, group: str) -> str:
     """The metric's first statistic that is not the largest of a few values in each run."""
     for statistic in metric.statistics:
-        if event_of(runs, metric, statistic, group) < float("inf"):
+        if event_of(runs, metric, statistic, group)(0) < float("inf"):
             return statistic
     return metric.statistics[0] if metric.statistics else ""
 
 
-def event_of(runs: Runs, metric: Metric, statistic: str, subject: str) -> float:
-    """How much one rare event can change the value of a run, in the metric's unit; from the
-    number of observations that runs usually have."""
-    if not metric.observations:
-        return metric.event
-    kind, group = pl.col("quantity").cast(pl.String), pl.col("group").cast(pl.String)
-    rows = runs.table("times").filter(kind == metric.observations, group == subject)
-    counts = rows.filter(pl.col("count") > 0)["count"]
-    return metric.event_of(statistic, float(counts.to_numpy().mean())) if counts.len() else 0.0
+def event_of(runs: Runs, metric: Metric, statistic: str, subject: str) -> Callable[[int], float]:
+    """How much one rare event can change the value of a run of each point, in the metric's unit;
+    from the number of observations that runs usually have."""
+    count = 1.0
+    if metric.observations:
+        kind, group = pl.col("quantity").cast(pl.String), pl.col("group").cast(pl.String)
+        rows = runs.table("times").filter(kind == metric.observations, group == subject)
+        counts = rows.filter(pl.col("count") > 0)["count"]
+        if not counts.len():
+            return lambda _: 0.0
+        count = float(counts.to_numpy().mean())
+    if not callable(metric.event):
+        always = metric.of_event(metric.event, statistic, count)
+        return lambda _: always
+    event = metric.event
+    return lambda point: metric.of_event(event(runs.scenarios[point], subject), statistic, count)
 
 
 def _each_subject(
@@ -226,9 +233,14 @@ def _each_subject(
 
 
 def _shown(
-    metric: Metric, statistic: str, subject: str, rows: pl.DataFrame, event: float = 0.0
+    metric: Metric,
+    statistic: str,
+    subject: str,
+    rows: pl.DataFrame,
+    event: Callable[[int], float] = lambda _: 0.0,
 ) -> Shown:
     unit, factor = scale(metric.unit, None if metric.name == QUEUE else rows["value"].max())
     scaled = rows.select("run", pl.col("value") * factor)
     unit = metric.shown_unit or unit
-    return Shown(metric, statistic, subject, unit, factor, scaled, event * factor)
+    of_point = event if factor == 1.0 else lambda point: factor * event(point)
+    return Shown(metric, statistic, subject, unit, factor, scaled, of_point)

@@ -18,7 +18,6 @@ import polars as pl
 from scipy import special
 
 from aqmlab.metrics import Shown, headlines
-from aqmlab.metrics.catalogue import SYN_LOST
 from aqmlab.metrics.registry import NEITHER
 from aqmlab.metrics.samples import Floats
 from aqmlab.numbers import capital, listed
@@ -70,7 +69,7 @@ def of_measures(result: StudyResult, found: Sequence[Shown], layout: Layout) -> 
 def _event(measure: Shown) -> float:
     """A lost SYN costs a second on any line. What a shared queue costs depends on the line: 100 ms
     in one of ten runs would hide most differences of delays."""
-    return measure.event if measure.metric.event == SYN_LOST else 0.0
+    return 0.0 if callable(measure.metric.event) else measure.event(0)
 
 
 QUESTIONS = ("What do users notice?", "How much gets through?", "How long do packets wait?")

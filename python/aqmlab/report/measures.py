@@ -85,32 +85,27 @@ def answering(found: Sequence[Shown]) -> list[Shown]:
     return sorted(found, key=lambda each: ":" not in each.title)
 
 
-def cells(result: StudyResult, measure: Shown, layout: Layout) -> dict[tuple[str, str], Floats]:
-    """The values of all replications, by (colour, place on the x axis)."""
+def cells(result: StudyResult, measure: Shown, layout: Layout) -> dict[tuple[str, str], Statistic]:
+    """The mean of each point, by (colour, place on the x axis)."""
     points = result.points
     for name, label in layout.left_out.items():
         points = points.filter(pl.col(name).cast(pl.String) == label)
-    values = by_point(result, measure)
+    means = estimates(result, measure)
     return {
-        (str(row[layout.colour]) if layout.colour else "", layout.place(row)): values[row["point"]]
+        (str(row[layout.colour]) if layout.colour else "", layout.place(row)): means[row["point"]]
         for row in points.to_dicts()
-        if row["point"] in values
+        if row["point"] in means
     }
-
-
-def mean(measure: Shown, values: Floats, looked: bool = False) -> Statistic:
-    """Returns the mean over replications, with its interval or the reason for its absence."""
-    return estimate(values, bounds=measure.bounds, looked=looked, event=measure.event)
 
 
 def estimates(
     result: StudyResult, measure: Shown, first: int | None = None
 ) -> dict[int, Statistic]:
-    """The mean of each point that has values, with its interval if any; with `first` of so many
-    points."""
+    """The mean of each point that has values, with its interval or the reason for its absence; with
+    `first` of so many points."""
     looked = result.info.precision is not None
     return {
-        point: mean(measure, values, looked)
+        point: estimate(values, bounds=measure.bounds, looked=looked, event=measure.event(point))
         for point, values in by_point(result, measure, first).items()
     }
 

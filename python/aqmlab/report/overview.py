@@ -16,7 +16,7 @@ from aqmlab.numbers import count, seconds
 from aqmlab.report.document import Estimate, Figure, charts, panels
 from aqmlab.report.document.colours import FEWEST_ORDERED, by_label
 from aqmlab.report.document.panels import COLUMNS, WIDE, Panel, Points, curves, ranges
-from aqmlab.report.measures import Layout, cells, mean
+from aqmlab.report.measures import Layout, cells
 from aqmlab.results import StudyResult, groups_of
 from aqmlab.scenario.quantity import numbers
 from aqmlab.stats import LEVEL
@@ -38,13 +38,13 @@ def overview(result: StudyResult, found: Sequence[Shown]) -> Figure:
     palette = by_label(labels)
     legend = layout.colour and layout.colour.replace("_", " ")
     facets = layout.split(axes)
-    looked, count = result.info.precision is not None, result.info.replications
+    count = result.info.replications
     of: dict[str, Shown] = {}
     shown: dict[str, dict[tuple[str, str], Estimate]] = {}
     for each, (name, own) in product(found, facets.items()):
         title = ", ".join(filter(None, (each.title, name)))
-        means = {key: mean(each, row, looked) for key, row in cells(result, each, own).items()}
         of[title] = each
+        means = cells(result, each, own)
         shown[title] = {key: Estimate.of(own, count) for key, own in means.items()}
     across = next(iter(facets.values())).across
     places = list(dict.fromkeys(place for table in shown.values() for _, place in table))

@@ -63,12 +63,8 @@ LOOKED = 0.5
 sooner where the values happen to lie close together, and then it misses more often. Simulated,
 the coverage is 93 to 98 % then; with all of it 90 to 95 %."""
 
-MOST_EQUAL = 0.3
-"""Share of equal values from which on the mean depends on the few others."""
-LEAST_EQUAL = 3
-"""Fewer equal values are no sign of that."""
-CROWDED = 0.05
-"""Share of the range: if it has more than half of the values, the others decide the mean."""
+FEWEST_APART = 3
+"""If fewer values differ from the most frequent one, they decide the mean."""
 
 FEWEST_IN_CLUSTERS = 8
 """With fewer values two clusters cannot be distinguished from skewness."""
@@ -248,38 +244,25 @@ def _hidden(data: Floats, half: float, event: float) -> str:
     """Why the mean may depend on events that the sample does not show; empty if it does not.
 
     1. All values are equal: copies of one run, or an event that none of the runs had.
-    2. Many are equal, or most lie close together and the others far away: the few others decide.
+    2. All but one or two are equal: those decide.
     3. An `event` in one of the runs would move the mean by more than half the interval's length:
        then the sample need not contain one that moves the true mean out of the interval.
+
+    A few values far from the others are no reason: an interval of values that contain some covers,
+    and refusing it would leave the samples without any, whose intervals are too short.
     """
     count = data.size
     if is_constant(data):
         return f"all {count} runs gave the same value"
     equal = int(np.unique(data, return_counts=True)[1].max())
-    if equal >= max(LEAST_EQUAL, MOST_EQUAL * count):
+    if count - equal < FEWEST_APART:
         return f"{equal} of {count} runs gave the same value: the others decide the mean"
-    if crowded(data[None, :])[0]:
-        return f"{_most(count)} of {count} runs lie close together: the others decide the mean"
     if event == inf:
         return "the largest of the few values of each run: rare events decide it"
     if half * count < event:
         events = "a rare event (a lost SYN, flows that meet in one queue)"
         return f"{count} runs are too few: {events} may be in none of them"
     return ""
-
-
-def crowded(rows: Floats) -> NDArray[np.bool_]:
-    """Returns for each row whether over half of its values lie close together for its range."""
-    count = rows.shape[1]
-    ordered, most = np.sort(rows, axis=1), _most(count)
-    closest = (ordered[:, most - 1 :] - ordered[:, : count - most + 1]).min(axis=1)
-    found: NDArray[np.bool_] = closest <= CROWDED * (ordered[:, -1] - ordered[:, 0])
-    return found
-
-
-def _most(count: int) -> int:
-    """More than half of the values; of five to seven, four, as three are close by chance."""
-    return max(count // 2 + 1, FEWEST - 1)
 
 
 def is_constant(data: Floats) -> bool:

@@ -74,7 +74,7 @@ def reached(result: StudyResult, precision: Precision) -> list[Reached]:
                 own["value"].to_numpy(),
                 looked=True,
                 bounds=bounds,
-                event=event_of(runs, metric, statistic, str(subject)),
+                event=event_of(runs, metric, statistic, str(subject))(int(str(point))),
             ),
         )
         for (point, subject), own in groups
