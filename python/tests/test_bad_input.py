@@ -114,6 +114,8 @@ LINES: dict[str, list[str]] = {
     "run hosts.toml": ["this is a topology", "aqmlab shell --topology hosts.toml"],
     "study scenario.toml": ["this is a scenario", "aqmlab run scenario.toml"],
     "study pack.toml": ["this is a pack, not a study", "aqmlab check pack.toml"],
+    "study paper.toml": ["this is a published study", "aqmlab reproduce paper.toml"],
+    "reproduce ./study.toml": ["this is a study, not a published", "aqmlab study"],
     "check study.toml": ["this is a study, not a pack", "aqmlab study study.toml"],
     "check scenario.toml": ["this is a scenario, not a pack", "aqmlab run scenario.toml"],
     "shell --topology study.toml": ["this is a study, not a topology", "aqmlab study study.toml"],
@@ -317,6 +319,7 @@ def given(study: Path) -> Path:
     pack = EXAMPLES.parent / "python" / "aqmlab" / "templates" / "pack.toml"
     (folder / "pack.toml").write_text(pack.read_text())
     (folder / "hosts.toml").write_text((EXAMPLES / "topology.toml").read_text())
+    (folder / "paper.toml").write_text((EXAMPLES / "my_study.toml").read_text())
     (folder / "open.toml").write_text('hosts.alice.command = "it\'s"\n')
     (folder / "links.toml").write_text("links = 1\nhosts = { a = {}, b = {} }\n")
     (folder / "null.toml").write_text('scenario = "\\u0000"\n')

@@ -22,7 +22,7 @@ from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cell, CellTable, Replicates, Value
 from aqmlab.reproduce.schema import GivenTable, Paper, all_labels, check, labels_of
 from aqmlab.reproduce.verdicts import Criterion
-from aqmlab.scenario.settings import parse_selection, parse_toml, read_text
+from aqmlab.scenario.settings import check_form, parse_selection, parse_toml, read_text
 from aqmlab.stats import MEAN_METHOD, POOLED_METHOD, POSITIVE, SHARE, Bounds
 from aqmlab.study import Study
 from aqmlab.study.sweep import axis_name, check_labels
@@ -112,6 +112,7 @@ class Published:
         found = place(name)
         file = found.file or found.folder / "published.toml"
         paper = _toml(file)
+        check_form(paper, "published study", str(file))
         if found.file is None:
             parts = {MAIN: _toml(found.folder / f"{MAIN}.toml")}
         else:

@@ -23,6 +23,7 @@ MOST_TEXT = 64 << 20
 """The most bytes of a scenario or study."""
 FORMS = {
     "pack": ("check", {"slot", "contenders", "cases", "questions", "expect"}),
+    "published study": ("reproduce", {"citation", "tables"}),
     "topology": ("shell --topology", {"hosts"}),
     "study": ("study", {"scenario", "axes"}),
     "scenario": ("run", {"links", "flows"}),
