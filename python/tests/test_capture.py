@@ -129,6 +129,22 @@ def test_a_syn_has_the_options_of_its_transport(tmp_path: Path) -> None:
 
 
 @needs_tshark
+@pytest.mark.parametrize(("ecn", "lost"), [("classic", [1]), ("accurate", [1, 2])])
+def test_a_connection_without_ecn_has_no_flags_of_it(
+    ecn: str, lost: list[int], tmp_path: Path
+) -> None:
+    text = SCENARIO.replace('"linux-6"', f'"linux-6", ecn = "{ecn}"').replace(
+        "count = 2", "count = 1"
+    )
+    text = text.replace("[links.up]", f"loss = {{ packets = {lost} }}\n[links.up]")
+    file, _ = captured(text, tmp_path)
+    rows = fields(file, "tcp.flags.syn", "tcp.flags.ece", "tcp.flags.cwr", "ip.dsfield.ecn")
+    syns = [row[1:] for row in rows if row[0] in ("1", "True")]
+    assert [row[0] in ("1", "True") for row in syns] == [True] * len(lost) + [False, False]
+    assert len({tuple(row[1:]) for row in rows[len(syns) :]}) == 1 and rows[-1][3] == "0"
+
+
+@needs_tshark
 def test_accurate_ecn_counts_the_marks(tmp_path: Path) -> None:
     behind = '[links.lan]\nrate = "1gbit"\ndelay = "0ms"\n'
     text = SCENARIO.replace("linux-6", "linux-l4s").replace("[links.up]", f"{behind}[links.up]")

@@ -135,9 +135,9 @@ impl Connection {
             self.echo = self.echo.max(times.value);
         }
     }
-    /// Returns the SYN, sent now.
-    pub fn syn(&self, now: Time) -> DataSegment {
-        let retransmission = self.syn_repeats > 0;
-        DataSegment { syn: true, retransmission, sent_at: now, ..DataSegment::default() }
+    /// Returns the SYN, sent now, which asks for ECN or not.
+    pub fn syn(&self, now: Time, asks_ecn: bool) -> DataSegment {
+        let (syn, retransmission) = (true, self.syn_repeats > 0);
+        DataSegment { syn, retransmission, cwr: asks_ecn, sent_at: now, ..DataSegment::default() }
     }
 }

@@ -248,9 +248,9 @@ params! {
         segmentation_offload: bool = false, source "Linux: net/ipv4/tcp_output.c, tcp_tso_autosize, tcp_tso_should_defer; ethtool -k";
         /// The first data, segments (10p) or bytes, which are not paced.
         pacing_quantum: Limit = Limit::Packets(10), source "Linux: tc-fq(8), initial_quantum";
-        /// Explicit congestion notification; taken to be negotiated.
+        /// Explicit congestion notification, at both ends. Each SYN asks for it, Linux's only the first.
         ecn: EcnMode = EcnMode::Off, source "RFC 3168; RFC 8257; RFC 9768";
-        /// ECN codepoint of new data if `ecn` is on; retransmissions are never ECN-capable.
+        /// ECN codepoint of new data if `ecn` is on; with Linux's `dctcp` of all packets.
         ecn_codepoint: Codepoint = Codepoint::Ect0, source "RFC 3168, section 6.1.2; RFC 9331, section 4.1";
     }
 }

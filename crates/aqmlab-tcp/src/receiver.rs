@@ -162,9 +162,13 @@ impl Receiver {
     #[inline(always)]
     pub fn on_segment(&mut self, now: Time, segment: &DataSegment) {
         if segment.syn {
-            // Until the handshake is over the first one is echoed (Linux: tcp_check_req).
+            // Until the handshake is over the first one is echoed, and decides about ECN (Linux:
+            // tcp_check_req, tcp_ecn_create_request; RFC 9768, section 3.1.5).
             if !std::mem::replace(&mut self.has_syn, true) {
                 self.recent = segment.sent_at;
+                if !segment.cwr {
+                    self.decline_ecn();
+                }
             }
             self.syn_ack_due = true;
             if let Some(sizing) = &mut self.sizing {
@@ -323,10 +327,20 @@ impl Receiver {
         self.linux.as_mut().and_then(|linux| linux.on_gap(now, arrival, leaves))
     }
 
+    /// Whether the connection uses ECN.
+    pub fn uses_ecn(&self) -> bool {
+        self.ecn != EcnMode::Off
+    }
+    /// Opens the connection without ECN.
+    pub fn decline_ecn(&mut self) {
+        self.ecn = EcnMode::Off;
+    }
     /// Changes the mode of ECN.
-    pub fn change(&mut self, params: &TcpParams) {
-        self.ecn = params.ecn;
-        self.ece &= params.ecn != EcnMode::Off;
+    pub fn change(&mut self, before: &TcpParams, after: &TcpParams) {
+        if before.ecn != after.ecn {
+            self.ecn = after.ecn;
+            self.ece &= self.uses_ecn();
+        }
     }
 
     /// Returns whether the following segments are to be acknowledged at once.
@@ -414,7 +428,7 @@ impl Receiver {
     pub fn poll(&mut self, now: Time) -> Option<Ack> {
         if self.syn_ack_due {
             self.syn_ack_due = false;
-            return Some(Ack { syn: true, ..self.ack(now) });
+            return Some(Ack { syn: true, ece: self.uses_ecn(), ..self.ack(now) });
         }
         if self.earlier.is_some() {
             return self.earlier.take();

@@ -24,7 +24,7 @@ pub struct DataSegment {
     pub echo: Time,
     /// The ECN codepoint that it is sent with, or has come with.
     pub ecn: Ecn,
-    /// CWR: the window was reduced (RFC 3168, section 6.1.2).
+    /// CWR: the window was reduced (RFC 3168, section 6.1.2). In a SYN: it asks for ECN.
     pub cwr: bool,
 }
 
@@ -53,7 +53,7 @@ pub struct Ack {
     pub window: u64,
     /// Blocks received beyond `ack`.
     pub sack: SackBlocks,
-    /// ECE: data came with CE (classic ECN; RFC 3168, section 6.1.3).
+    /// ECE: data came with CE (classic ECN; RFC 3168, section 6.1.3). In a SYN-ACK: ECN is used.
     pub ece: bool,
     /// Data received with CE (accurate ECN).
     pub ce: CeCount,

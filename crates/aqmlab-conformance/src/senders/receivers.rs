@@ -60,8 +60,7 @@ pub fn compare(case: &Case) -> Result<AckComparison> {
         let Some((at, ack)) = ours.get(place) else { continue };
         let apart = (at.as_nanos() + case.path.return_delay.as_nanos())
             .abs_diff(clock.at(seen.at).as_nanos());
-        // ECE of a SYN-ACK agrees on ECN.
-        let echoes = ack.syn || ack.ece == seen.ack.ece;
+        let echoes = ack.ece == seen.ack.ece;
         let is_equal = echoes && (ack.ack, ack.sack) == (seen.ack.ack, seen.ack.sack);
         if is_equal && apart < TOLERANCE {
             comparison.acks_equal += 1;
@@ -97,7 +96,7 @@ impl Case {
         let (mut free, mut number, mut echo) = (Time::ZERO, 0, 0);
         let mut arrived = vec![(
             clock.at(Time::ZERO + self.transmission(self.path.rate, SYN_OPTIONS) + self.path.delay),
-            DataSegment { syn: true, ..DataSegment::default() },
+            DataSegment { syn: true, cwr: self.settings.ecn, ..DataSegment::default() },
         )];
         for event in &self.events {
             let &Event::Sent { at, seq, len, push, cwr, lost, marked } = event else {

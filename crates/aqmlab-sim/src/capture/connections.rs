@@ -35,6 +35,8 @@ struct Known {
 struct CapturedConnection {
     sides: [CapturedSide; 2],
     protocol: Protocol,
+    /// ECN feedback that the SYN-ACK agreed on.
+    ecn: EcnMode,
     /// Number of flow slots that refer to it.
     users: u32,
     scale: u8,
@@ -116,6 +118,9 @@ impl Connections {
             End::Source => {
                 let side = &mut connection.sides[1 - known.from];
                 if let Some(ack) = store.ack_of(packet, side.said.window) {
+                    if ack.syn && !ack.ece {
+                        connection.ecn = EcnMode::Off;
+                    }
                     side.said = ack;
                     side.opened = if ack.syn { now } else { side.opened };
                 }
@@ -167,7 +172,8 @@ impl Connections {
         };
         let [first, second] = flow.hashes;
         let sides = [side(opener, first), side(answerer, second)];
-        self.all.put(CapturedConnection { sides, protocol, users: 0, scale })
+        let ecn = protocol.transport.ecn;
+        self.all.put(CapturedConnection { sides, protocol, ecn, users: 0, scale })
     }
 
     /// Returns the address of a host, and the number of ports it has used before.
@@ -227,9 +233,10 @@ impl CapturedConnection {
         // The SYN of the second direction is the SYN-ACK of the first.
         let is_answer = sender == 1;
         let times = [timestamp(segment.sent_at), self.echo(segment.echo, other)];
+        let asked = if segment.cwr { self.ecn } else { EcnMode::Off };
         let flags = match (segment.syn, is_answer) {
-            (true, false) => SYN | opening_flags(transport, false),
-            (true, true) => SYN | ACK | opening_flags(transport, true),
+            (true, false) => SYN | opening_flags(asked, false),
+            (true, true) => SYN | ACK | opening_flags(asked, true),
             // RFC 9768, section 3.2.2.1: the first one reports the ECN field of the SYN-ACK.
             (false, false) if segment.seq == 0 && !segment.retransmission => {
                 ACK | self.echo_flags(side, true)
@@ -258,13 +265,12 @@ impl CapturedConnection {
 
     /// Appends an acknowledgement.
     fn ack(&self, bytes: &mut Vec<u8>, ip: &Ip, sender: usize, ack: &Ack) -> u32 {
-        let transport = &*self.protocol.transport;
         let [side, other] = [sender, 1 - sender].map(|side| &self.sides[side]);
         // The acknowledgement of the second direction's SYN ends the handshake of the first.
         let is_syn = ack.syn && sender == 1;
         let said = CapturedSide { said: *ack, ..*side };
         let flags = match is_syn {
-            true => SYN | opening_flags(transport, true),
+            true => SYN | opening_flags(self.ecn, true),
             false => self.echo_flags(&said, ack.syn),
         };
         let mut sack = [[0; 2]; aqmlab_tcp::SackBlocks::MAX];
@@ -312,7 +318,7 @@ impl CapturedConnection {
 
     /// Returns the congestion feedback flags of a side's segments.
     fn echo_flags(&self, side: &CapturedSide, is_third: bool) -> u16 {
-        match self.protocol.transport.ecn {
+        match self.ecn {
             EcnMode::Off => 0,
             EcnMode::Classic | EcnMode::Dctcp if side.said.ece => ECE,
             EcnMode::Classic | EcnMode::Dctcp => 0,
@@ -333,8 +339,8 @@ impl CapturedSide {
 
 /// Returns the ECN flags of a SYN or SYN-ACK (RFC 3168, section 6.1.1; RFC 9768, section 3.1.1). With
 /// accurate ECN, a SYN-ACK reports a SYN that was not ECN-capable.
-fn opening_flags(transport: &TcpParams, is_answer: bool) -> u16 {
-    match (transport.ecn, is_answer) {
+fn opening_flags(ecn: EcnMode, is_answer: bool) -> u16 {
+    match (ecn, is_answer) {
         (EcnMode::Off, _) => 0,
         (EcnMode::Classic | EcnMode::Dctcp, false) => ECE | CWR,
         (EcnMode::Classic | EcnMode::Dctcp, true) => ECE,

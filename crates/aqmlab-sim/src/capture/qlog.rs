@@ -178,7 +178,7 @@ impl Qlog {
                 let _ = write!(text, ",\"ce\":{}", ack.ce.packets);
             }
             text.push_str("}]");
-            if ack.ece {
+            if ack.ece && !ack.syn {
                 text.push_str(",\"ece\":true");
             }
         });

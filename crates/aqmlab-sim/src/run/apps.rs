@@ -371,6 +371,7 @@ impl Simulation {
     pub fn heard(&mut self, index: u32) {
         let now = self.now;
         if let Some((other, opening)) = self.flows[index as usize].opening {
+            let ece = self.flows[index as usize].tcp().is_some_and(|tcp| tcp.receiver.uses_ecn());
             let answer = &mut self.flows[other as usize];
             if opening == Opening::Listen {
                 // The SYN that this would send is the SYN-ACK of the first direction, so it is
@@ -384,7 +385,10 @@ impl Simulation {
             }
             let tcp = answer.tcp_mut().expect("only TCP has a handshake");
             let window = tcp.receive_window();
-            tcp.sender.on_ack(now, &Ack { syn: true, window, ..Ack::default() });
+            if !ece {
+                tcp.decline_ecn();
+            }
+            tcp.sender.on_ack(now, &Ack { syn: true, ece, window, ..Ack::default() });
             let flow = &mut self.flows[index as usize];
             flow.opening = None;
             flow.awaited = flow.expects;

@@ -111,6 +111,8 @@ impl LinuxSender {
         // The SYN of an answering side is its SYN-ACK, which has been sent for it.
         self.outbox.clear();
         let state = &mut self.state;
+        // tcp_ecn_rcv_synack
+        state.ecn &= ack.ece;
         (state.una, state.nxt) = (1, 1);
         (state.window, state.max_window) = (ack.window, ack.window);
         self.pushes.open(ack.window >> 1);
@@ -337,10 +339,10 @@ impl LinuxSender {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::Span;
+    use aqmlab_core::{Ecn, Params, Span};
 
     use crate::linux::LinuxSender;
-    use crate::params::{Profile, Recovery, TcpParams};
+    use crate::params::{EcnMode, Profile, Recovery, TcpParams};
     use crate::receiver::Receiver;
     use crate::segment::{Ack, Timestamps};
     use crate::testing::{RTT, at};
@@ -372,6 +374,47 @@ mod tests {
             assert_eq!(sender.cwnd(), 10 * params.mss.get());
             assert!(sender.ssthresh() > 1 << 60);
             assert_eq!(sender.rto(), Span::from_secs(3), "no sample without timestamps");
+        }
+    }
+
+    /// tcp_ecn_clear_syn, tcp_ecn_rcv_synack, dctcp_init; RFC 9768, section 3.1.4.1: the SYN that
+    /// arrives first decides whether the connection uses ECN.
+    #[test]
+    fn a_lost_syn_ends_ecn() {
+        for (control, ecn, asks) in [
+            ("cubic", EcnMode::Off, [false; 3]),
+            ("cubic", EcnMode::Classic, [true, false, false]),
+            ("dctcp", EcnMode::Dctcp, [true, false, false]),
+            ("cubic", EcnMode::Accurate, [true, true, false]),
+        ] {
+            let mut params = TcpParams { ecn, ..TcpParams::of_profile(Profile::Linux6).unwrap() };
+            params.set("congestion_control", &control.into()).unwrap();
+            for (came, uses) in asks.into_iter().enumerate() {
+                let mut sender = LinuxSender::new(&params, Some(1_000_000), 1);
+                let mut receiver = Receiver::new(&params);
+                sender.open(at(0));
+                let mut last = at(0);
+                for (number, asks) in asks.into_iter().enumerate() {
+                    let syn = sender.poll(last).unwrap();
+                    // TCP_CONG_NEEDS_ECN: also without the flags.
+                    let is_capable = syn.ecn != Ecn::NotEct;
+                    assert_eq!((syn.cwr, is_capable), (asks, control == "dctcp"));
+                    if number >= came {
+                        receiver.on_segment(last + RTT / 2, &syn);
+                    }
+                    last = sender.next_timeout().unwrap();
+                    sender.on_timeout(last);
+                }
+                sender.on_ack(last + RTT, &receiver.poll(last + RTT).unwrap());
+                let other = TcpParams { pacing_avoidance: 110, ..params.clone() };
+                sender.change(last + RTT, &params, &other, 1);
+                let first = sender.poll(last + RTT).unwrap();
+                assert_eq!(first.ecn != Ecn::NotEct, uses, "{control} {ecn:?} {came}");
+                assert_eq!(sender.control.needs_ecn(), uses && control == "dctcp");
+                sender.on_ack(last + RTT * 2, &Ack { ack: 1448, ece: true, ..Ack::default() });
+                let reduces = uses && ecn != EcnMode::Accurate;
+                assert_eq!(sender.conn.stats.ecn_reductions > 0, reduces);
+            }
         }
     }
 

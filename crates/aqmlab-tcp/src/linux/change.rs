@@ -16,7 +16,9 @@ impl LinuxSender {
     /// starts with the window and the threshold of the connection (`tcp_reinit_congestion_control`).
     pub fn change(&mut self, now: Time, before: &TcpParams, params: &TcpParams, seed: u64) {
         self.refresh(now);
-        self.state.ecn = params.ecn != EcnMode::Off;
+        if params.ecn != before.ecn {
+            self.state.ecn = params.ecn != EcnMode::Off;
+        }
         self.sysctl = Sysctl::new(params);
         let is_open = self.conn.state == ConnState::Established;
         let is_same = params.congestion_control == before.congestion_control;

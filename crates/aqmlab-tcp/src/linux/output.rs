@@ -167,15 +167,17 @@ impl LinuxSender {
 
     /// ECN field of new data, or of other packets.
     #[inline]
-    fn ecn(&self, is_new: bool) -> Ecn {
+    pub(super) fn ecn(&self, is_new: bool) -> Ecn {
         let capable = self.state.ecn && (is_new || self.control.needs_ecn());
         if capable { self.sysctl.codepoint.into() } else { Ecn::NotEct }
     }
 
-    /// Sends the SYN.
+    /// Sends the SYN. A retransmission does not ask for ECN (`tcp_ecn_clear_syn`; RFC 3168, section
+    /// 6.1.1.1), of accurate ECN only from the second on (RFC 9768, section 3.1.4.1).
     pub(super) fn transmit_syn(&mut self, now: Time) {
-        let ecn = self.ecn(false);
-        self.outbox.push_back(DataSegment { ecn, ..self.conn.syn(now) });
+        let (ecn, state) = (self.ecn(false), &self.state);
+        let asks = state.ecn && self.conn.syn_repeats <= u32::from(state.accurate);
+        self.outbox.push_back(DataSegment { ecn, ..self.conn.syn(now, asks) });
     }
 
     /// Reports a segment to a control that is not the kernel's.

@@ -30,6 +30,7 @@ impl Pushes {
     }
     /// Returns whether PSH is set in new data from `seq` to `end`, which may be a full segment, when
     /// the application writes `write` bytes at a time.
+    #[inline]
     pub fn at(&mut self, (seq, end): (u64, u64), is_full: bool, write: u64, half: u64) -> bool {
         while self.fills.get(1).is_some_and(|fill| fill.0 <= seq) {
             self.fills.pop_front();

@@ -15,7 +15,7 @@ fn segment(number: u64) -> DataSegment {
 fn a_block_too_many_sends_the_compressed_acknowledgement() {
     let params = TcpParams::of_profile(crate::params::Profile::Linux6).unwrap();
     let mut receiver = Receiver::new(&params);
-    receiver.on_segment(at(0), &DataSegment { syn: true, ..segment(0) });
+    receiver.on_segment(at(0), &DataSegment { syn: true, cwr: true, ..segment(0) });
     receiver.poll(at(0));
     for number in 0..16 {
         receiver.on_segment(at(40), &segment(number));
@@ -123,7 +123,7 @@ fn what_came_before_is_answered_at_once() {
 fn linux(ecn: EcnMode) -> (Receiver, u64) {
     let params = TcpParams::of_profile(crate::params::Profile::Linux6).unwrap();
     let mut receiver = Receiver::new(&TcpParams { ecn, mss: Bytes::new(1460), ..params });
-    receiver.on_segment(at(0), &DataSegment { syn: true, ..segment(0) });
+    receiver.on_segment(at(0), &DataSegment { syn: true, cwr: true, ..segment(0) });
     receiver.poll(at(0));
     for number in 0..16 {
         receiver.on_segment(at(40), &segment(number));
@@ -215,6 +215,26 @@ fn linux_acknowledges_a_segment_without_ect_at_once_and_the_next() {
         receiver.poll(at(41)).is_some()
     });
     assert_eq!(at_once.collect::<Vec<_>>(), [false, true, true, true, false]);
+}
+
+/// tcp_ecn_create_request, tcp_ecn_make_synack: the SYN that arrives first decides.
+#[test]
+fn only_a_first_syn_that_asks_for_ecn_gets_it() {
+    for asked in [[true, false], [false, true], [false, false]] {
+        let params = TcpParams { ecn: EcnMode::Classic, ..TcpParams::default() };
+        let mut receiver = Receiver::new(&params);
+        for cwr in asked {
+            receiver.on_segment(at(0), &DataSegment { syn: true, cwr, ..segment(0) });
+            assert_eq!(receiver.poll(at(0)).unwrap().ece, asked[0], "{asked:?}");
+        }
+        receiver.on_segment(at(1), &DataSegment { ecn: Ecn::Ce, ..segment(0) });
+        assert_eq!(receiver.poll(at(1)).unwrap().ece, asked[0], "{asked:?}");
+        // Another setting changes nothing, another mode of ECN begins.
+        receiver.change(&params, &TcpParams { dsack: false, ..params.clone() });
+        assert_eq!(receiver.uses_ecn(), asked[0]);
+        receiver.change(&TcpParams { ecn: EcnMode::Off, ..params.clone() }, &params);
+        assert!(receiver.uses_ecn());
+    }
 }
 
 /// RFC 2883, section 4.1.1; tcp_data_queue_ofo and tcp_ofo_queue.

@@ -5,7 +5,8 @@
 //! counters of packets and bytes received with CE).
 //!
 //! # Differences
-//! 1. ECN is not negotiated: both ends have the same parameters.
+//! 1. Both ends have the same parameters, and a retransmitted SYN asks for ECN as the first does:
+//!    RFC 3168, section 6.1.1.1, and RFC 9768, section 3.1.4.1, allow that.
 //! 2. With a window of one segment an echo does not stop new data until the
 //!    retransmission timer runs out (RFC 3168, section 6.1.2).
 
@@ -45,6 +46,11 @@ impl EcnState {
             echoed_at: 0,
             cwr_due: false,
         }
+    }
+
+    /// Returns true unless ECN is off.
+    pub fn is_on(&self) -> bool {
+        self.mode != EcnMode::Off
     }
 
     /// Changes the mode and the codepoint of new data.

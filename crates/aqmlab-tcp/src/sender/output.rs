@@ -52,7 +52,7 @@ impl RfcSender {
             }
             ConnState::SynSent if self.syn_due => {
                 self.syn_due = false;
-                Some(self.conn.syn(now))
+                Some(self.conn.syn(now, self.ecn.is_on()))
             }
             _ => None,
         }

@@ -226,7 +226,11 @@ fn play_receiver(params: &TcpParams, case: &Case, place: &str) {
                 assert_eq!(next, Some(now), "{place}: the timer in `{line}`");
                 receiver.on_timeout(now);
             }
-            "syn" => receiver.on_segment(now, &DataSegment { syn: true, ..DataSegment::default() }),
+            "syn" => {
+                let cwr = words.contains(&"cwr");
+                let syn = DataSegment { syn: true, cwr, ..DataSegment::default() };
+                receiver.on_segment(now, &syn);
+            }
             "data" => receiver.on_segment(now, &read_segment(now, &words[1..])),
             other => panic!("{place}: `{other}` is not known"),
         }

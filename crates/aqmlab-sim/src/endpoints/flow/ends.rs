@@ -195,8 +195,14 @@ impl Tcp {
     /// Changes the transport of both ends. Segments may be due afterwards.
     pub fn change(&mut self, now: Time, before: &TcpParams, after: &TcpParams, seed: u64) {
         self.sender.change(now, before, after, seed);
-        self.receiver.change(after);
-        self.ack_ecn = ack_ecn(after);
+        self.receiver.change(before, after);
+        self.ack_ecn = if self.receiver.uses_ecn() { ack_ecn(after) } else { Ecn::NotEct };
+    }
+
+    /// Opens the connection without ECN at the receiver.
+    pub fn decline_ecn(&mut self) {
+        self.receiver.decline_ecn();
+        (self.ack_ecn, self.counts_marks) = (Ecn::NotEct, false);
     }
 
     /// Returns whether the receive window, not the congestion window, limits the sender: they

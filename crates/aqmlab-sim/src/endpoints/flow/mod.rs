@@ -264,6 +264,9 @@ impl Flow {
             (Ends::Tcp(tcp), End::Sink) => {
                 let ack = tcp.receiver.poll(now)?;
                 let size = tcp.header + ack.sack.option_bytes();
+                if ack.syn && !ack.ece {
+                    tcp.decline_ecn();
+                }
                 // Accurate ECN reports a SYN-ACK that is not ECN-capable (`capture::connections`).
                 let ecn = if ack.syn && tcp.counts_marks { Ecn::NotEct } else { tcp.ack_ecn };
                 (size, ecn, store.ack(ack, tcp.usual, tcp.counts_marks))
