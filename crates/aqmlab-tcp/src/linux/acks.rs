@@ -418,6 +418,25 @@ mod tests {
         }
     }
 
+    /// tcp_ecn_send, of probes of a closed window: TCP_CONG_NEEDS_ECN.
+    #[test]
+    fn all_of_dctcp_is_ecn_capable() {
+        for (control, ecn) in [("cubic", Ecn::NotEct), ("dctcp", Ecn::Ect0)] {
+            let params = TcpParams::of_profile(Profile::Linux6).unwrap();
+            let mut params = TcpParams { ecn: EcnMode::Dctcp, ..params };
+            params.set("congestion_control", &control.into()).unwrap();
+            let mut sender = LinuxSender::new(&params, Some(100_000), 1);
+            sender.open(at(0));
+            assert_eq!(sender.poll(at(0)).unwrap().ecn, ecn);
+            sender.on_ack(at(0) + RTT, &Ack { syn: true, ece: true, ..Ack::default() });
+            assert!(sender.poll(at(0) + RTT).is_none());
+            let probe = sender.next_timeout().unwrap();
+            sender.on_timeout(probe);
+            let probe = sender.poll(probe).unwrap();
+            assert_eq!((probe.len, probe.ecn), (0, ecn));
+        }
+    }
+
     /// tcp_try_undo_spurious_syn, tcp_check_req: what the SYN-ACK echoes is the SYN that came first.
     #[test]
     fn a_late_syn_ack_is_no_loss_and_repetitions_keep_the_first_echo() {

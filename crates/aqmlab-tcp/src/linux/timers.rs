@@ -202,6 +202,7 @@ impl LinuxSender {
         }
         self.outbox.push_back(DataSegment {
             seq: self.state.nxt - 1,
+            ecn: self.ecn(false),
             sent_at: self.clock.time(self.state.nanos),
             echo: self.conn.echo,
             ..DataSegment::default()
