@@ -30,8 +30,10 @@ PATHS: Mapping[str, list[str]] = {"down": ["down", "ingress"], "up": ["egress", 
 """The links of each direction, in the order in which packets traverse them."""
 PORT: Mapping[str, Any] = {
     "rate": "10gbit", "delay": "0s", "queue": {"discipline": "droptail", "limit": "unlimited"},
+    "driver": {},
 }  # fmt: skip
-"""A port of the router: faster than the line, so that only a shaper lets packets wait there."""
+"""A port of the router: faster than the line, so that only a shaper lets packets wait there. Its
+ring takes a burst of the shaper at once, as on Linux; otherwise a short queue would drop it."""
 STAB: Mapping[str, str] = {
     "raw": "",
     "ethernet": "overhead 38 mpu 84",
