@@ -43,7 +43,7 @@ def runs_of(result: RunResult | StudyResult, first: int | None = None) -> Runs:
         return Runs(result.raw, [result.scenario])
     replications = result.info.replications
     if first is None:
-        return Runs(result.raw, result.scenarios, replications, result.stored.load)
+        return Runs(cache(result.raw), result.scenarios, replications, result.stored.load)
     scenarios = result.scenarios[:first]
     part = result.stored.of_runs(range(first * replications))
     return Runs(

@@ -53,14 +53,14 @@ def of_measures(result: StudyResult, found: Sequence[Shown], layout: Layout) -> 
     goodput = any(each.unit == "Mbit/s" for each in found)
     told = [each for each in found if not (goodput and each.title == BUSY)]
     told = [each for each in told if each.direction != NEITHER]
-    paired = is_paired(result)
+    paired, grid = is_paired(result), _grid(result, layout.compared)
     contests = [
         Contest(
             each.title, each.unit, samples, each.direction, where, paired, number == 0, copies,
             missing, each.bounds[1] - each.bounds[0], _event(each),
         )
         for number, each in enumerate(told)
-        for where, samples, copies, missing in _places(result, each, layout.compared)
+        for where, samples, copies, missing in _places(result, each, grid)
         if len(samples) + len(missing) > 1
     ]  # fmt: skip
     return compare(contests, looked=result.info.precision is not None)
@@ -89,26 +89,36 @@ def is_paired(result: StudyResult) -> bool:
     return EMULATED not in set(result.raw("times")["quantity"].cast(pl.String))
 
 
-def _places(
-    result: StudyResult, measure: Shown, axis: str | None
-) -> Iterator[tuple[dict[str, str], dict[str, Floats], list[str], dict[str, int]]]:
-    """At each place on the other axes: the place, the values of each label of `axis` that has one
-    in every replication in which any label has one, those of these labels whose replications are
-    copies of one run, and the other labels that have the subject, with the number of their runs
-    without a value. No place where no run has one."""
-    values, replications = by_point(result, measure), result.info.replications
-    run = pl.col("run")
-    runs = measure.values.group_by(point=run // replications).agg(run.unique() % replications)
-    has = {point: frozenset(found) for point, found in runs.iter_rows()}
+Grid = Sequence[tuple[dict[str, str], dict[str, int]]]
+
+
+def _grid(result: StudyResult, axis: str | None) -> Grid:
+    """Each place on the axes other than `axis`, with the point of each label of `axis`."""
     others = [name for name, labels in result.info.axes if name != axis and len(labels) > 1]
     places: dict[tuple[str, ...], dict[str, int]] = {}
-    for row in result.points.to_dicts():
-        place = tuple(str(row[name]) for name in others)
-        places.setdefault(place, {})[str(row[axis]) if axis else ""] = row["point"]
-    for place, points in places.items():
-        every = frozenset().union(*(has.get(point, ()) for point in points.values()))
+    rows = result.points.select(axis or pl.lit(""), *others).rows()
+    for point, (label, *place) in enumerate(rows):
+        places.setdefault(tuple(place), {})[label] = point
+    return [(dict(zip(others, place, strict=True)), points) for place, points in places.items()]
+
+
+def _places(
+    result: StudyResult, measure: Shown, grid: Grid
+) -> Iterator[tuple[dict[str, str], dict[str, Floats], list[str], dict[str, int]]]:
+    """At each place: the place, the values of each label that has one in every replication in which
+    any label has one, those of these labels whose replications are copies of one run, and the other
+    labels that have the subject, with the number of their runs without a value. No place where no
+    run has one."""
+    values, replications = by_point(result, measure), result.info.replications
+    run, copied = pl.col("run"), set(result.copied)
+    has = dict.fromkeys(values, frozenset(range(replications)))
+    if measure.values["run"].n_unique() < replications * len(values):
+        runs = measure.values.group_by(point=run // replications).agg(run.unique() % replications)
+        has = {point: frozenset(found) for point, found in runs.iter_rows()}
+    for place, points in grid:
+        every = frozenset().union(*{has.get(point, frozenset()) for point in points.values()})
         samples = {name: values[point] for name, point in points.items() if has.get(point) == every}
-        copies = [name for name in samples if points[name] in result.copied]
+        copies = [name for name in samples if points[name] in copied]
         missing = {
             name: replications - len(has.get(point, ()))
             for name, point in points.items()
@@ -116,7 +126,7 @@ def _places(
             and (point in has or measure.subject in _subjects(result.scenarios[point]))
         }
         if every:
-            yield dict(zip(others, place, strict=True)), samples, copies, missing
+            yield place, samples, copies, missing
 
 
 def _subjects(scenario: Mapping[str, Any]) -> list[str]:
@@ -150,9 +160,9 @@ def needed(result: StudyResult, found: Sequence[Shown], layout: Layout) -> str:
     """The replications that a difference of 10 % would need, of each measure; empty without any."""
     if result.info.replications < 3:
         return ""
-    told, paired = [], is_paired(result)
+    told, paired, grid = [], is_paired(result), _grid(result, layout.compared)
     for measure in (each for each in found if each.direction != NEITHER):
-        if numbers := list(_needed(result, measure, layout, paired)):
+        if numbers := list(_needed(result, measure, grid, paired)):
             most = max(numbers)
             more = " or more" if most == MOST_REPLICATIONS else ""
             told.append(f"{measure.title} {most:,}{more}")
@@ -164,9 +174,9 @@ def needed(result: StudyResult, found: Sequence[Shown], layout: Layout) -> str:
     )
 
 
-def _needed(result: StudyResult, measure: Shown, layout: Layout, paired: bool) -> Iterator[int]:
+def _needed(result: StudyResult, measure: Shown, grid: Grid, paired: bool) -> Iterator[int]:
     """The replications of each place with values."""
-    for _, samples, copies, _ in _places(result, measure, layout.compared):
+    for _, samples, copies, _ in _places(result, measure, grid):
         own = [values for label, values in samples.items() if label not in copies]
         if own and not all(map(is_constant, own)):
             mean, spread = abs(float(np.mean(own))), spread_of(own, paired=paired)

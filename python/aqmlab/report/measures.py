@@ -90,7 +90,7 @@ def cells(result: StudyResult, measure: Shown, layout: Layout) -> dict[tuple[str
     points = result.points
     for name, label in layout.left_out.items():
         points = points.filter(pl.col(name).cast(pl.String) == label)
-    means = estimates(result, measure)
+    means = estimates(result, measure, points)
     return {
         (str(row[layout.colour]) if layout.colour else "", layout.place(row)): means[row["point"]]
         for row in points.to_dicts()
@@ -99,21 +99,32 @@ def cells(result: StudyResult, measure: Shown, layout: Layout) -> dict[tuple[str
 
 
 def estimates(
-    result: StudyResult, measure: Shown, first: int | None = None
+    result: StudyResult, measure: Shown, points: pl.DataFrame | None = None
 ) -> dict[int, Statistic]:
-    """The mean of each point that has values, with its interval or the reason for its absence; with
-    `first` of so many points."""
+    """The mean of each point that has values, with its interval or the reason for its absence; only
+    of `points` if given."""
+    values = by_point(result, measure, points)
+    if result.info.replications == 1:
+        alone = estimate([0.0]).why
+        return {
+            point: Statistic(float(own[0]), None, "", alone, 1) for point, own in values.items()
+        }
     looked = result.info.precision is not None
     return {
-        point: estimate(values, bounds=measure.bounds, looked=looked, event=measure.event(point))
-        for point, values in by_point(result, measure, first).items()
+        point: estimate(own, bounds=measure.bounds, looked=looked, event=measure.event(point))
+        for point, own in values.items()
     }
 
 
-def by_point(result: StudyResult, measure: Shown, first: int | None = None) -> dict[int, Floats]:
-    """The values of the replications of each point that has any; with `first` of so many points."""
-    rows, count = measure.values, result.info.replications
-    if first is not None:
-        rows = rows.filter(pl.col("run") < first * count)
-    of_points = rows.group_by(pl.col("run") // count).agg("value").sort("run")
-    return {point: np.array(values) for point, values in of_points.iter_rows()}
+def by_point(
+    result: StudyResult, measure: Shown, points: pl.DataFrame | None = None
+) -> dict[int, Floats]:
+    """The values of the replications of each point that has any; only of `points` if given."""
+    rows = measure.values.with_columns(result.point_of_run)
+    if points is not None:
+        rows = rows.join(points, on="point", how="semi", maintain_order="left")
+    rows = rows.sort("point", maintain_order=True)
+    found, starts = np.unique(rows["point"].to_numpy(), return_index=True)
+    ends, values = [*starts[1:].tolist(), rows.height], rows["value"].to_numpy()
+    parts = zip(found.tolist(), starts.tolist(), ends, strict=True)
+    return {point: values[start:end] for point, start, end in parts}

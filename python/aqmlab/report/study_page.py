@@ -35,7 +35,6 @@ from aqmlab.report.document import (
     Text,
     notes,
 )
-from aqmlab.report.document.terminal import block
 from aqmlab.report.findings import QUESTIONS, findings, needed, question, sentences
 from aqmlab.report.made import made
 from aqmlab.report.measures import Layout, answering, estimates
@@ -218,11 +217,11 @@ def points_table(
     result: StudyResult, found: Sequence[Shown], shown: int = SHOWN_POINTS, title: str = ""
 ) -> Table:
     """A row a point, of the first `shown`, with the means over its replications."""
-    names = [name for name, _ in result.info.axes]
+    names, points = [name for name, _ in result.info.axes], result.points.head(shown)
     averages = [
         {
             point: Estimate.of(each, result.info.replications)
-            for point, each in estimates(result, measure, shown).items()
+            for point, each in estimates(result, measure, points).items()
         }
         for measure in found
     ]
@@ -231,7 +230,7 @@ def points_table(
             *(str(row[name]) for name in names),
             *(average.get(row["point"]) for average in averages),
         )
-        for row in result.points.head(shown).to_dicts()
+        for row in points.to_dicts()
     )
     columns = [Column(name, label=True) for name in names]
     columns += [Column(each.title, each.number, unit=each.unit) for each in found]
@@ -310,6 +309,8 @@ def points(result: StudyResult) -> list[dict[str, Any]]:
 def show(result: StudyResult, screen: Console) -> None:
     """Prints one row a point, what the groups got, which value of the first axis does best, and the
     notes in words."""
+    from aqmlab.report.document.terminal import block  # rich: pages do without it
+
     info = result.info
     many = info.replications > 1
     how = f"means of {info.replications} replications" if many else "one run of each"

@@ -11,6 +11,8 @@ from typing import Any, overload
 
 GROUP = re.compile(r"flows\.([^.]+)")
 """Key of a change that adds a group of flows."""
+LINKS = ',"links":'
+"""Beginning of the links in the text of a scenario, which only single values precede."""
 BLOCK = 128
 """Scenarios that are compressed together: they differ in a few values only."""
 
@@ -67,6 +69,13 @@ class Scenarios(Sequence[Mapping[str, Any]]):
         if self._read[0] != number:
             self._read = number, zlib.decompress(self._blocks[number]).decode().split("\n")
         return self._read[1][place]
+
+    def heads(self) -> list[dict[str, Any]]:
+        """Returns what precedes the links in each scenario, bottleneck and seed among it; equal
+        heads are one object."""
+        texts = [text.partition(LINKS)[0] for text in self.texts()]
+        parsed = {text: json.loads(text + "}") for text in set(texts)}
+        return [parsed[text] for text in texts]
 
     def texts(self) -> Iterator[str]:
         """Yields all scenarios as text."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +15,7 @@ import aqmlab
 from aqmlab.errors import input_error
 from aqmlab.numbers import count
 from aqmlab.results.run import RunResult, TableAttributes, in_place_of, load, sizes, use_of
-from aqmlab.results.scenarios import groups_of
+from aqmlab.results.scenarios import Scenarios
 from aqmlab.results.tables import MemoryTables, Tables, copied_points
 from aqmlab.scenario.quantity import numbers
 
@@ -50,27 +49,6 @@ class StudyInfo:
     def points(self) -> int:
         """Number of points: the product of the lengths of the axes."""
         return prod(len(labels) for _, labels in self.axes)
-
-
-@dataclass(frozen=True)
-class _Facts:
-    """What results ask of the scenarios of all points, read once."""
-
-    bottlenecks: list[str]
-    links: set[str]
-    """Links that all points have."""
-    groups: dict[str, None]
-    seeds: set[int]
-
-    @staticmethod
-    def of(scenarios: Sequence[Mapping[str, Any]]) -> _Facts:
-        facts = _Facts([], set(scenarios[0]["links"]), {}, set())
-        for each in scenarios:
-            facts.bottlenecks.append(sys.intern(str(each["bottleneck"])))
-            facts.links.intersection_update(each["links"])
-            facts.groups.update(dict.fromkeys(groups_of(each)))
-            facts.seeds.add(int(each["seed"]))
-        return facts
 
 
 COPIES = (
@@ -245,8 +223,10 @@ class StudyResult(TableAttributes):
         If that was idle at all points, it is the busiest link. If the points have different
         bottlenecks, it is the busiest link that all points have, so that they are comparable.
         """
-        names, common = self._facts.bottlenecks, self._facts.links
-        use = use_of(self._tables.load("links", ["link", "utilisation", "sojourn_mean_s"]))
+        links = self._tables.load("links", ["run", "link", "utilisation", "sojourn_mean_s"])
+        names, use = [each["bottleneck"] for each in self._heads], use_of(links)
+        runs = links.group_by(pl.col("link").cast(pl.String)).agg(pl.col("run").n_unique())
+        common = set(runs.filter(run=self.info.points * self.info.replications)["link"])
         use = {link: own for link, own in use.items() if link in common}
         if len(set(names)) > 1:
             most = max(sorted(use), key=lambda link: use[link], default="")
@@ -256,21 +236,24 @@ class StudyResult(TableAttributes):
     @property
     def named_bottlenecks(self) -> set[str]:
         """Bottlenecks that the scenarios name."""
-        return set(self._facts.bottlenecks)
+        return {each["bottleneck"] for each in self._heads}
 
-    @property
+    @cached_property
     def group_names(self) -> list[str]:
         """Groups of flows of all points, in the order in which they first appear."""
-        return list(self._facts.groups)
+        groups = self._tables.load("groups", ["group"])["group"]
+        return groups.unique(maintain_order=True).cast(pl.String).to_list()
 
     @property
     def seeds(self) -> set[int]:
         """Seeds of the points: one, unless the points have seeds of their own."""
-        return self._facts.seeds
+        return {int(each["seed"]) for each in self._heads}
 
     @cached_property
-    def _facts(self) -> _Facts:
-        return _Facts.of(self.scenarios)
+    def _heads(self) -> Sequence[Mapping[str, Any]]:
+        """The scenario of each point up to its links."""
+        own = self.scenarios
+        return own.heads() if isinstance(own, Scenarios) else own
 
     @property
     def bottleneck(self) -> pl.DataFrame:
@@ -280,8 +263,12 @@ class StudyResult(TableAttributes):
 
     def of_bottlenecks(self, column: str) -> pl.DataFrame:
         """Index of each point, and its bottleneck as `column`."""
+        return self._at_points.rename({"link": column})
+
+    @cached_property
+    def _at_points(self) -> pl.DataFrame:
         names = self.bottlenecks
-        return pl.DataFrame({"point": range(len(names)), column: names}).cast({"point": pl.UInt32})
+        return pl.DataFrame({"point": range(len(names)), "link": names}).cast({"point": pl.UInt32})
 
     @property
     def point_of_run(self) -> pl.Expr:
