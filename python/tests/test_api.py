@@ -15,7 +15,9 @@ import polars as pl
 import pytest
 
 import aqmlab
-from aqmlab.results import run_of
+from aqmlab import _core
+from aqmlab.results import RunResult, run_of
+from aqmlab.study.runner import finished
 from aqmlab.study.sweep import TAKEN, UNITS
 
 
@@ -289,6 +291,17 @@ def test_results_errors_and_functions_can_be_sent_to_other_processes(
         assert (type(again), str(again), again.args) == (type(error), str(error), error.args)
     for module in (aqmlab, aqmlab.metrics):
         assert pickle.loads(cloudpickle.dumps(module)) is module
+
+
+def test_tables_of_a_run_do_not_read_its_scenario(mapping: dict[str, Any]) -> None:
+    class Unread:
+        @property
+        def resolved(self) -> str:
+            raise AssertionError
+
+    batches = list(finished([(0, _core.Scenario(mapping), 0)], threads=1))
+    result = RunResult.of(batches, Unread())  # type: ignore[arg-type]
+    assert result.links.height == len(mapping["links"])
 
 
 @pytest.mark.parametrize("threads", [0, 1.5, True, "two"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -284,6 +285,7 @@ def test_units_are_converted_and_all_is_shown(mapping: dict[str, Any]) -> None:
     assert queue["d"] == "2bdp"
     resolved = json.dumps(result.scenario, separators=(",", ":"))
     assert _core.Scenario(result.scenario).resolved == resolved
+    assert pickle.loads(pickle.dumps(result)).scenario == result.scenario
 
 
 def test_what_is_shown_has_a_name_of_its_own() -> None:

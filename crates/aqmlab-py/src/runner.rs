@@ -178,8 +178,10 @@ impl Runner {
             (Some(record), [(_, scenario, _)]) => Some(record.begin(&scenario.scenario)?),
             _ => return Err(PyValueError::new_err("record: of one job")),
         };
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let threads = threads.unwrap_or(cores).min(if open { usize::MAX } else { jobs.len() });
+        // The number of cores is in files, and takes a quarter of the time of a short run.
+        let cores = || thread::available_parallelism().map_or(1, usize::from);
+        let most = if open { usize::MAX } else { jobs.len() };
+        let threads = threads.unwrap_or_else(cores).min(most);
         let work = Arc::new(Work {
             waiting: Mutex::new(Waiting {
                 jobs: VecDeque::new(),

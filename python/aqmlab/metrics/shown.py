@@ -221,8 +221,8 @@ def event_of(runs: Runs, metric: Metric, statistic: str, subject: str) -> Callab
     if not callable(metric.event):
         always = metric.of_event(metric.event, statistic, count)
         return lambda _: always
-    event = metric.event
-    return lambda point: metric.of_event(event(runs.scenarios[point], subject), statistic, count)
+    event, scenarios = metric.event, runs.scenarios  # without `runs`, which holds tables
+    return lambda point: metric.of_event(event(scenarios[point], subject), statistic, count)
 
 
 def _each_subject(

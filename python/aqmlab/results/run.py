@@ -170,14 +170,19 @@ class RunResult(TableAttributes):
     def __repr__(self) -> str:
         return f"<RunResult of {self.bottleneck!r}: {sizes(self)}>"
 
-    def __init__(self, tables: Tables, scenario: Mapping[str, Any] | str) -> None:
-        # As text it is parsed when it is asked for: a loop of short runs seldom does.
+    def __init__(self, tables: Tables, scenario: Mapping[str, Any] | Scenario) -> None:
+        # The engine's form is read when it is asked for: a loop of short runs seldom does.
         self._tables, self._given = tables, scenario
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state for a copy: engine's scenarios with a queue in Python cannot be pickled."""
+        return {**self.__dict__, "_given": self.scenario}
 
     @cached_property
     def scenario(self) -> dict[str, Any]:
         """The scenario with every default."""
-        return resolved(self._given) if isinstance(self._given, str) else dict(self._given)
+        own = self._given
+        return dict(own) if isinstance(own, Mapping) else resolved(own.resolved)
 
     @staticmethod
     def of(batches: Sequence[Batch], scenario: Scenario) -> RunResult:
@@ -187,7 +192,7 @@ class RunResult(TableAttributes):
         that fails while it sends its result.
         """
         check_process(computes=False)
-        return RunResult(MemoryTables(Gathered(batches)), scenario.resolved)
+        return RunResult(MemoryTables(Gathered(batches)), scenario)
 
     @property
     def bottleneck(self) -> str:

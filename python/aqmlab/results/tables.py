@@ -202,7 +202,8 @@ def gather(batches: Iterable[Batch], names: Iterable[str] | None = None) -> dict
 def _joined(batches: Sequence[Batch]) -> list[Batch]:
     """The same runs, those of this process in one batch: a table of it is made at once."""
     own = [each for each in batches if isinstance(each, Results)]
-    return [Results.join(own), *(each for each in batches if not isinstance(each, Results))]
+    joined = own if len(own) == 1 else [Results.join(own)]
+    return [*joined, *(each for each in batches if not isinstance(each, Results))]
 
 
 def in_parts(batch: Batch, name: str, rows: int) -> Iterator[pl.DataFrame]:

@@ -205,8 +205,14 @@ def docstring(entry: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+PLAIN = frozenset({str, int, float, bool, type(None)})
+"""Types of values that stay as they are; those of numpy are subclasses."""
+
+
 def plain(value: Any, depth: int = 0) -> Any:
     """A value as scenario files have it; classes of the user's own stay as they are."""
+    if type(value) in PLAIN:
+        return value
     if isinstance(value, Part):
         return value.table()
     if isinstance(value, Quantity):

@@ -64,10 +64,11 @@ def polled(
         threads = len(os.sched_getaffinity(0))
     threads = min(whole(threads, 1, "threads", below=math.inf), max(1, count))
     feed, ahead = iter(jobs), AHEAD * threads
+    first = list(islice(feed, ahead))
     runner = _core.Runner(
-        list(islice(feed, ahead)),
+        first,
         threads=threads,
-        open=True,
+        open=len(first) < count,
         spill=None if spill is None else str(spill),
         record=record,
     )
