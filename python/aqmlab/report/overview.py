@@ -136,8 +136,8 @@ def sojourn(
     for name, label in chosen.items():
         points = points.filter(pl.col(name).cast(pl.String) == label)
     found, late = {}, {}
-    rows = result.raw("sojourn")
-    run, value, count = (rows[name].to_numpy() for name in ("run", "sojourn_s", "count"))
+    rows = result.stored.load("sojourn", ["run", "sojourn_s", "count"])
+    run, value, count = (column.to_numpy() for column in rows)
     for row in points.to_dicts():
         name = str(row[drawn]) if drawn else "all"
         histogram = Histograms.of_point(run, value, count, row["point"], result.info.replications)
