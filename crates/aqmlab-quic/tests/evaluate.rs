@@ -67,7 +67,7 @@ fn new_reno_of_both_libraries_passes() {
         let made = aqmlab_quic::noq_proto::congestion::Cubic::new(cubic.clone(), now, 1200);
         Box::new(made)
     });
-    for each in &same.replications(2).run().readings {
+    for each in &same.replications(1).run().readings {
         assert!((each.mean - each.cubic).abs() < 1e-9, "{each:?}");
     }
     let config = Arc::new(quinn_proto::congestion::NewRenoConfig::default());
@@ -83,9 +83,9 @@ fn a_controller_that_ignores_congestion_fails() {
     assert!(report.failure.is_none() && !report.passes(), "{report}");
     assert!(report.metric("beside CUBIC", "share").unwrap() > 0.8, "{report}");
     assert!(report.to_string().contains("does not hold"));
-    // The report does not depend on threads, but on the seed.
+    // The report does not depend on threads, but on the seed. A small window sends few packets.
     let table = |threads, seed| {
-        let evaluation = fixed(150_000, Does::Nothing).replications(1).threads(threads).seed(seed);
+        let evaluation = fixed(6_000, Does::Nothing).replications(1).threads(threads).seed(seed);
         evaluation.run().readings.iter().map(|each| each.mean).collect::<Vec<_>>()
     };
     let one = table(1, 1);
