@@ -98,9 +98,15 @@ def test_a_control_that_ignores_ecn_fails_with_l4s(tmp_path: Path) -> None:
     assert deaf.line("l4s").worst.words == "worse than both"
 
 
-def test_every_criterion_gives_rows_with_numbers() -> None:
-    """Vegas, one replication: no case, group or quantity is misnamed."""
-    result = evaluate("vegas", replications=1)
+@pytest.fixture(scope="module")
+def vegas() -> Campaign:
+    """Vegas by all criteria, one replication."""
+    return evaluate("vegas", replications=1)
+
+
+def test_every_criterion_gives_rows_with_numbers(vegas: Campaign) -> None:
+    """No case, group or quantity is misnamed."""
+    result = vegas
     assert [line.question.id for line in result.lines] == [each.id for each in criteria()]
     for line in result.lines:
         assert line.rows and line.question.group in GROUPS
@@ -158,13 +164,12 @@ def test_each_criterion_of_the_rfc_is_run_or_listed_as_not_tested() -> None:
         assert f"| `{each.id}` |" in guide, each.id
 
 
-def test_paths_are_evaluated_by_goodput_delay_and_loss() -> None:
+def test_paths_are_evaluated_by_goodput_delay_and_loss(vegas: Campaign) -> None:
     """Section 5 in the scenarios of sections 6 and 7; fairness where there are several flows."""
-    result = evaluate("reno", only=["wireless", "reordering", "misbehaving"], replications=1)
-    for line in result.lines:
-        measures = {row.own.metric for row in line.rows}
+    for name in ("wireless", "reordering", "misbehaving"):
+        measures = {row.own.metric for row in vegas.line(name).rows}
         assert {"goodput, share of the capacity", "queuing delay, p95", "loss"} <= measures
-        assert ("Jain's index" in measures) == (line.question.id == "misbehaving")
+        assert ("Jain's index" in measures) == (name == "misbehaving")
 
 
 def test_equal_scenarios_are_run_once() -> None:
@@ -175,22 +180,20 @@ def test_equal_scenarios_are_run_once() -> None:
     assert len(points) == 22 + 2 * 22 and len(plan.points) == 2 * 44
 
 
-def test_a_victim_alone_loses_packets_in_the_measured_time() -> None:
+def test_a_victim_alone_loses_packets_in_the_measured_time(vegas: Campaign) -> None:
     """Otherwise its harm depends on when the run ends."""
-    result = evaluate("reno", only=["existing"], replications=1)
-    filled = result.at("existing", "reno")
+    filled = vegas.at("existing", "reno")
     solo = [case for case in filled if case.startswith("solo")]
     assert len(solo) == 22
     for case in solo:
         assert filled[case].total("flows", "dropped", group="victim") > 1, case
 
 
-def test_notes_on_runs_that_are_too_short_are_told() -> None:
-    result = evaluate("cubic", only=["existing"], replications=1)
-    (question,) = result.to_json()["questions"]
+def test_notes_on_runs_that_are_too_short_are_told(vegas: Campaign) -> None:
+    (question,) = (each for each in vegas.to_json()["questions"] if each["id"] == "existing")
     (note,) = (each for each in question["notes"] if each["id"] == "run-too-short")
     assert "solo | reno, 5 Mbit/s, 100 ms, 4 BDP" in note["cases"]
-    assert note["text"] in result.document().to_markdown()
+    assert note["text"] in vegas.document().to_markdown()
 
 
 def test_cases_differ_and_have_the_buffer_that_they_name() -> None:
@@ -369,19 +372,10 @@ def test_from_the_command_line(tmp_path: Path, aqmlab: Aqmlab) -> None:
 
 
 def test_a_controller_of_a_quic_stack_is_evaluated() -> None:
-    result = evaluate("noq:cubic", only=["loss"], replications=2)
+    """Its packets have 1200 bytes, where TCP's segments have 536. One in seven is lost here."""
+    result = evaluate("noq:cubic", only=["loss", "constrained"], replications=1)
     assert result.subject == "noq:cubic"
     assert all(set(row.others) == {"reno", "cubic"} for row in result.line("loss").rows)
-    quinn = ControlSetup("quinn:bbr", "quinn:bbr", {"segments": 1})
-    endpoint = {"kind": "quic", "stack": "quinn", "controller": "bbr", "segments": 1}
-    assert quinn.flow(ecn="classic") == {"endpoint": endpoint}
-    assert quinn.flow(mss="536b") == {"endpoint": endpoint | {"max_mtu": "none"}}
-    assert quinn.sets_ecn
-
-
-def test_packets_of_a_quic_stack_count_in_their_own_size() -> None:
-    """1200 bytes, where TCP's segments have 536. One in seven is lost here."""
-    result = evaluate("noq:cubic", only=["constrained"], replications=2)
     flows = result.result.flows.filter(pl.col("group") == "own")
     waste = {row.own.metric: row for row in result.line("constrained").rows}
     own = flows.filter(case="constrained | 50 kbit/s, 200 ms, 4 BDP | noq:cubic")
@@ -390,3 +384,8 @@ def test_packets_of_a_quic_stack_count_in_their_own_size() -> None:
     assert wasted.value == pytest.approx(lost, abs=0.5) and lost > 10
     assert wasted.value > max(wasted.others.values())
     assert waste["control packets"].value > max(waste["control packets"].others.values())
+    quinn = ControlSetup("quinn:bbr", "quinn:bbr", {"segments": 1})
+    endpoint = {"kind": "quic", "stack": "quinn", "controller": "bbr", "segments": 1}
+    assert quinn.flow(ecn="classic") == {"endpoint": endpoint}
+    assert quinn.flow(mss="536b") == {"endpoint": endpoint | {"max_mtu": "none"}}
+    assert quinn.sets_ecn

@@ -42,7 +42,7 @@ class ReadingRow:
     @property
     def value(self) -> float:
         """The mean of the subject."""
-        return self.own.estimate.value
+        return self.own.mean
 
     def word(self, other: str) -> str:
         """How the subject compares with one of them."""
@@ -147,7 +147,7 @@ def rows_of(
         tuple(
             ReadingRow(
                 own,
-                {name: other.estimate.value for name, other in others.items()},
+                {name: other.mean for name, other in others.items()},
                 {name: _difference(own, other, next(found)) for name, other in others.items()},
             )
             for own, others in question

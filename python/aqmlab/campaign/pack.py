@@ -65,15 +65,20 @@ class Reading:
         """`four-flows, down, sojourn_p95`."""
         return ", ".join(each for each in (self.case, self.subject, self.metric) if each)
 
+    @property
+    def mean(self) -> float:
+        """The mean over the replications that have a value, NaN if none has."""
+        kept = self.values[np.isfinite(self.values)]
+        return float(np.clip(kept.mean(), *self.bounds)) if kept.size else float("nan")
+
     @cached_property
     def estimate(self) -> Estimate:
-        """The mean over the replications that have a value, with its 95 % interval."""
+        """The mean with its 95 % interval."""
         kept = self.values[np.isfinite(self.values)]
         if not kept.size:
             return Estimate(float("nan"))
         found = estimate(kept, bounds=self.bounds, event=self.event)
-        mean = float(np.clip(found.value, *self.bounds))
-        return Estimate.of(replace(found, value=mean), self.values.size)
+        return Estimate.of(replace(found, value=self.mean), self.values.size)
 
     def to_json(self) -> dict[str, Any]:
         """All of it; docs/packs.md describes the keys."""
