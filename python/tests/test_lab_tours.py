@@ -17,6 +17,9 @@ from test_lab import SAVED, play
 
 import aqmlab as lab
 
+FAST = "lab.speed = 100"
+"""As fast as the engine is, with few frames to draw."""
+
 
 def tours(page: Browser) -> list[dict[str, Any]]:
     """The tours that the page has."""
@@ -48,7 +51,7 @@ def test_every_tour_is_walked_through_by_clicks(opened: Browser) -> None:
 
 
 # A tour, a step, where to go from there while it plays, and the tour and step in which that ends.
-TRANSITIONS = [
+TRANSITIONS: list[tuple[int, int, str | int, int | None, int | None]] = [
     (0, 0, "next", 0, 1),
     (0, 1, "back", 0, 0),
     (0, 2, "back", 0, 1),
@@ -61,44 +64,38 @@ TRANSITIONS = [
 ]
 
 
-@pytest.mark.parametrize("paused", [False, True])
-@pytest.mark.parametrize(("tour", "step", "way", "to", "place"), TRANSITIONS)
-def test_a_tour_goes_on_back_and_to_another_from_any_step(
-    opened: Browser,
-    tour: int,
-    step: int,
-    way: str | int,
-    to: int | None,
-    place: int | None,
-    paused: bool,
-) -> None:
-    opened.choose("#tour", str(tour))
-    for _ in range(step):
-        opened.click("#guide-next")
-    opened.wait_for("lab.playing && lab.time > 0")
-    if paused:
-        opened.click("#play")
-    # The page is asked in the same turn, before another frame plays on.
-    target = f"document.getElementById('guide-{way}').click()"
-    if isinstance(way, int):
-        target = f"""{{ const tour = document.getElementById('tour'); tour.value = '{way}';
-            tour.dispatchEvent(new Event('change')); }}"""
-    time, text, playing = opened.run(
-        f"(() => {{ {target}; return [lab.time,"
-        " document.getElementById('guide-text').textContent, lab.playing]; })()"
-    )
-    assert opened.problems == []
-    assert opened.text("message") == ""
-    assert opened.run("document.getElementById('guide').hidden") == (to is None)
-    if to is None or place is None:
-        return
-    steps = tours(opened)[to]["steps"]
-    assert time == pytest.approx(steps[place - 1]["until"] if place else 0)
-    assert text == steps[place]["text"]
-    assert playing
-    assert opened.run("document.getElementById('tour').value") == str(to)
-    opened.choose("#speed", "10")
-    opened.wait_for(f"!lab.playing && Math.abs(lab.time - {steps[place]['until']}) < 1e-6")
+def test_a_tour_goes_on_back_and_to_another_from_any_step(opened: Browser) -> None:
+    all_tours = tours(opened)
+    for (tour, step, way, to, place), paused in itertools.product(TRANSITIONS, (False, True)):
+        opened.choose("#speed", "1")
+        opened.choose("#tour", str(tour))
+        for _ in range(step):
+            opened.click("#guide-next")
+        opened.wait_for("lab.playing && lab.time > 0")
+        if paused:
+            opened.click("#play")
+        # The page is asked in the same turn, before another frame plays on.
+        target = f"document.getElementById('guide-{way}').click()"
+        if isinstance(way, int):
+            target = f"""{{ const tour = document.getElementById('tour'); tour.value = '{way}';
+                tour.dispatchEvent(new Event('change')); }}"""
+        time, text, playing = opened.run(
+            f"(() => {{ {target}; return [lab.time,"
+            " document.getElementById('guide-text').textContent, lab.playing]; })()"
+        )
+        which = (tour, step, way, paused)
+        assert opened.problems == [], which
+        assert opened.text("message") == "", which
+        assert opened.run("document.getElementById('guide').hidden") == (to is None), which
+        if to is None or place is None:
+            continue
+        steps = all_tours[to]["steps"]
+        assert time == pytest.approx(steps[place - 1]["until"] if place else 0), which
+        assert text == steps[place]["text"], which
+        assert playing, which
+        assert opened.run("document.getElementById('tour').value") == str(to), which
+        opened.run(FAST)
+        opened.wait_for(f"!lab.playing && Math.abs(lab.time - {steps[place]['until']}) < 1e-6")
 
 
 def test_the_first_tour_plays_at_once_unless_motion_is_not_wanted(page: Browser) -> None:
@@ -178,7 +175,7 @@ def test_what_users_feel_is_drawn_for_both_queues(opened: Browser) -> None:
     opened.choose("#tour", "0")
     opened.click("#guide-next")
     opened.click("#guide-next")
-    opened.choose("#speed", "10")
+    opened.run(FAST)
     opened.wait_for("!lab.playing && lab.time >= 18 - 1e-6")
     words = re.findall(r"([^.,:]+): A ([\d.]+) (\S+), B ([\d.]+) (\S+)\.", opened.run(SPOKEN))
     values = {name.strip(): (float(a), float(b), unit) for name, a, unit, b, _ in words}
@@ -244,7 +241,7 @@ def shown(page: Browser, tour: int) -> list[list[dict[str, Any]]]:
     page.choose("#tour", str(tour))
     for _ in steps[1:]:
         page.click("#guide-next")
-    page.choose("#speed", "10")
+    page.run(FAST)
     page.wait_for(f"!lab.playing && lab.time >= {steps[-1]['until']} - 1e-6")
     times = itertools.pairwise([0.0, *(step["until"] for step in steps)])
     spans = [((start + end) / 2, end) for start, end in times]
