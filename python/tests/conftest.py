@@ -144,12 +144,18 @@ def study(scenario: Path) -> Path:
     return write_study(scenario.parent, replications=2)
 
 
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results folder of a finished study of 12 runs, which no test changes."""
+    folder = tmp_path_factory.mktemp("finished")
+    Study(write_study(folder, replications=2)).run(folder / "out")
+    return folder / "out"
+
+
 @pytest.fixture
-def done(study: Path) -> Path:
-    """The results folder of a finished study of 12 runs."""
-    out = study.parent / "out"
-    Study(study).run(out)
-    return out
+def done(study: Path, finished: Path) -> Path:
+    """The finished results folder of the study `study`."""
+    return Path(shutil.copytree(finished, study.parent / "out"))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -57,13 +58,19 @@ def write_table(file: Path, table: pl.DataFrame) -> None:
     file.write_bytes(gzip.compress(table.write_csv().encode(), 1))
 
 
-@pytest.fixture
-def vectors(tmp_path: Path) -> Path:
-    """A folder of three cases."""
-    root = tmp_path / "vectors"
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of three cases, which no test changes."""
+    root = tmp_path_factory.mktemp("vectors")
     for path in COPIED:
         write_case(recorded(path), root)
     return root
+
+
+@pytest.fixture
+def vectors(tmp_path: Path, written: Path) -> Path:
+    """A folder of three cases."""
+    return Path(shutil.copytree(written, tmp_path / "vectors"))
 
 
 def with_parameters(path: str, **parameters: Any) -> RecordedCase:

@@ -8,27 +8,23 @@ import os
 import resource
 import shutil
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from helpers import SCENARIO_TEXT, Aqmlab, assert_refused, run_program
+from helpers import SCENARIO, SCENARIO_TEXT, Aqmlab, assert_refused, run_program
 from pytest import approx
 
+from aqmlab import study
 from aqmlab.report import exports
 from aqmlab.results import StudyResult
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from helpers import SCENARIO
-
-    import aqmlab
-
     out = tmp_path_factory.mktemp("results") / "run"
-    aqmlab.study({"name": "run", "scenario": {**SCENARIO, "record": {"level": "packets"}}}, out=out)
+    study({"name": "run", "scenario": {**SCENARIO, "record": {"level": "packets"}}}, out=out)
     return out
 
 
@@ -48,11 +44,15 @@ def test_a_name_that_a_spreadsheet_would_run_is_text_in_csv(aqmlab: Aqmlab, tmp_
 
 @pytest.mark.parametrize("name", ["x.csv", "x.arrow", "x.parquet", "x.flent.gz"])
 def test_a_full_disk_leaves_no_file(
-    name: str, folder: Path, aqmlab_process: Aqmlab, tmp_path: Path
+    name: str, folder: Path, aqmlab: Aqmlab, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_bytes(b"old")
-    most = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (200, 200))
-    done = aqmlab_process("export", folder, name, preexec_fn=most)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, before[1]))
+    try:
+        done = aqmlab("export", folder, name)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert_refused(done, f"{name}: the limit on the size of a file", "rerun", status=1)
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [(name, b"old")]
 

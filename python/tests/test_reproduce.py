@@ -305,7 +305,7 @@ SAME = 'queue={ discipline = "codel", variant = "ns2-2012" }'
 
 
 def test_labels_that_the_paper_lacks_get_cells(aqmlab: Aqmlab) -> None:
-    words = ["kuhn2014", "--only", "quick", "--replications", "2", "--json"]
+    words = ["kuhn2014", "--only", "quick", "--replications", "1", "--json"]
     more = ["--with", SAME, "--with", "queue=fq_codel", "--with", "control=bbr3"]
     form = aqmlab.json("reproduce", *words, *more, "--out", "more")
     plain = aqmlab.json("reproduce", *words, "--out", "plain")

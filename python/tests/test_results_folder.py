@@ -29,32 +29,29 @@ from aqmlab import files
 from aqmlab.study.manifest import sealed
 
 
-def test_threads_and_repetition_give_the_same_bytes(study: Path, aqmlab: Aqmlab) -> None:
-    for name, threads in (("one", 1), ("two", 2), ("again", 2)):
+def test_threads_and_repetition_give_the_same_bytes(
+    study: Path, done: Path, aqmlab: Aqmlab
+) -> None:
+    for name, threads in (("one", 1), ("two", 2)):
         aqmlab.ok("study", study, "--json", "--out", name, "--threads", threads)
-    first = table_bytes(study.parent / "one")
-    assert table_bytes(study.parent / "two") == first
-    assert table_bytes(study.parent / "again") == first
+        assert table_bytes(study.parent / name) == table_bytes(done)
 
 
-def test_a_finished_folder_is_reused(study: Path, aqmlab: Aqmlab) -> None:
-    aqmlab.ok("study", study, "--json", "--out", "out")
-    out = study.parent / "out"
-    files = [*out.glob("*.parquet"), *out.glob("*.json")]
+def test_a_finished_folder_is_reused(study: Path, done: Path, aqmlab: Aqmlab) -> None:
+    files = [*done.glob("*.parquet"), *done.glob("*.json")]
     before = [path.stat().st_mtime_ns for path in files]
-    done = aqmlab.ok("study", study, "--out", "out")
-    assert "nothing to do" in done.stdout
+    assert "nothing to do" in aqmlab.ok("study", study, "--out", "out").stdout
     assert [path.stat().st_mtime_ns for path in files] == before
-    assert json.loads((out / "manifest.json").read_text())["complete"] is True
+    assert json.loads((done / "manifest.json").read_text())["complete"] is True
 
 
-def test_what_is_computed_has_a_file(study: Path) -> None:
-    out = study.parent / "out"
-    made = aqmlab.Study(study).run(out)
-    kept = pl.read_parquet(out / "metrics.parquet")
-    assert kept.height == json.loads((out / "manifest.json").read_text())["tables"]["metrics"] > 0
+def test_what_is_computed_has_a_file(study: Path, done: Path) -> None:
+    manifest = json.loads((done / "manifest.json").read_text())
+    kept = pl.read_parquet(done / "metrics.parquet")
+    assert kept.height == manifest["tables"]["metrics"] > 0
     assert kept.equals(aqmlab.Study(study).run().raw("metrics"))
-    assert made.table_names == aqmlab.StudyResult.open(out).table_names
+    made = aqmlab.Study(study).run(done)
+    assert made.table_names == aqmlab.StudyResult.open(done).table_names
     assert "metrics" in made.table_names
 
 
@@ -94,31 +91,25 @@ def test_after_ctrl_c_only_the_rest_is_computed(
     assert table_bytes(out) == undisturbed
 
 
-def test_a_folder_of_another_scenario_is_refused(study: Path, aqmlab: Aqmlab) -> None:
-    aqmlab.ok("study", study, "--json", "--out", "out")
-    out = study.parent / "out"
-    before = snapshot(out)
+def test_a_folder_of_another_scenario_or_version_is_refused(
+    study: Path, done: Path, aqmlab: Aqmlab
+) -> None:
+    before = snapshot(done)
     setting = ["--set", "flows.first.size=100000b"]
     for change, word in (
         (["--seed", "9"], "seed is 3 there and 9 here"),
         (["--replications", "1"], "replications is 2 there and 1 here"),
         (setting, "flows.first.size is 350400b there and 100000b here"),
     ):
-        done = aqmlab("study", study, "--out", "out", *change)
-        assert_refused(done, "out: ", word, "nothing was changed", "--out")
-    assert snapshot(out) == before
-
-
-@pytest.mark.parametrize("key", ["version", "engine", "format"])
-def test_a_folder_of_another_version_is_refused(key: str, study: Path, aqmlab: Aqmlab) -> None:
-    aqmlab.ok("study", study, "--json", "--out", "out")
-    out = study.parent / "out"
-    manifest = json.loads((out / "manifest.json").read_text())
-    manifest[key] = 1 if key == "format" else "0.0.1"
-    (out / "manifest.json").write_bytes(sealed(manifest))
-    before = snapshot(out)
-    assert_refused(aqmlab("study", study, "--out", "out"), "out", "another", "aqmlab")
-    assert snapshot(out) == before
+        refused = aqmlab("study", study, "--out", "out", *change)
+        assert_refused(refused, "out: ", word, "nothing was changed", "--out")
+    assert snapshot(done) == before
+    manifest = json.loads((done / "manifest.json").read_text())
+    for key, value in (("version", "0.0.1"), ("engine", "0.0.1"), ("format", 1)):
+        (done / "manifest.json").write_bytes(sealed(manifest | {key: value}))
+        before = snapshot(done)
+        assert_refused(aqmlab("study", study, "--out", "out"), "out", "another", "aqmlab")
+        assert snapshot(done) == before
 
 
 def test_a_folder_with_other_things_is_refused(study: Path, aqmlab: Aqmlab) -> None:
@@ -171,9 +162,11 @@ def test_a_file_system_without_locks_has_a_file_of_the_owner(
         aqmlab.Study(study).run(out)
 
 
-def test_results_open_without_the_study_that_made_them(study: Path, tmp_path: Path) -> None:
-    result = aqmlab.Study(study).run(tmp_path / "out")
-    moved = shutil.move(tmp_path / "out", tmp_path / "elsewhere")
+def test_results_open_without_the_study_that_made_them(
+    study: Path, done: Path, tmp_path: Path
+) -> None:
+    result = aqmlab.Study(study).run(done)
+    moved = shutil.move(done, tmp_path / "elsewhere")
     study.unlink()
     opened = aqmlab.StudyResult.open(moved)
     assert opened.info == result.info

@@ -23,9 +23,9 @@ def test_shards_have_every_run_once(total: int, of: int) -> None:
     assert max(map(len, shards)) - min(map(len, shards)) <= max(1, -(-total // (of * 64)))
 
 
-def test_parts_merge_to_the_bytes_of_one_run(study: Path, aqmlab: Aqmlab) -> None:
+def test_parts_merge_to_the_bytes_of_one_run(study: Path, done: Path, aqmlab: Aqmlab) -> None:
     folder = study.parent
-    whole = aqmlab.ok("study", study, "--json", "--out", "whole")
+    points = aqmlab.json("study", study, "--json", "--out", "out")["points"]
     for number in (1, 2, 3):
         form = aqmlab.json(
             "study", study, "--json", "--shard", f"{number}/3", "--out", f"part{number}"
@@ -34,10 +34,10 @@ def test_parts_merge_to_the_bytes_of_one_run(study: Path, aqmlab: Aqmlab) -> Non
         assert form["computed"] == form["runs"] == 4
     parts = ["part3", "part1", "part2"]
     merged = aqmlab.ok("merge", *parts, "--out", "all", "--json")
-    assert table_bytes(folder / "all") == table_bytes(folder / "whole")
-    scenarios = [(folder / name / "scenarios.json").read_bytes() for name in ("all", "whole")]
+    assert table_bytes(folder / "all") == table_bytes(done)
+    scenarios = [(folder / name / "scenarios.json").read_bytes() for name in ("all", "out")]
     assert scenarios[0] == scenarios[1]
-    assert json.loads(merged.stdout)["points"] == json.loads(whole.stdout)["points"]
+    assert json.loads(merged.stdout)["points"] == points
     # The merged folder is the study's own: nothing is left to do.
     again = aqmlab("study", study, "--out", "all")
     assert "nothing to do" in again.stdout, again.stderr
@@ -89,21 +89,19 @@ def test_another_scenario_is_refused_with_the_key_that_differs(study: Path, tmp_
         refused(tmp_path, ["part1", "part2"], "part2: results of another scenario", *words)
 
 
-def test_parts_of_another_build_are_refused(study: Path, tmp_path: Path) -> None:
-    """Merged, they would be those of this one."""
-    for number in (1, 2):
-        part = tmp_path / f"part{number}"
+def test_parts_that_are_damaged_or_of_another_build_are_refused(
+    study: Path, tmp_path: Path
+) -> None:
+    parts = [tmp_path / f"part{number}" for number in (1, 2)]
+    for number, part in enumerate(parts, 1):
         package.Study(study).run_shard(Shard(number, 2), part)
-        (part / "manifest.json").write_bytes(sealed(read_manifest(part) | {"engine": "0" * 16}))
-    refused(tmp_path, ["part1", "part2"], "part1: results of another build of aqmlab")
-
-
-def test_a_damaged_part_is_refused(study: Path, tmp_path: Path) -> None:
-    for number in (1, 2):
-        package.Study(study).run_shard(Shard(number, 2), tmp_path / f"part{number}")
-    file = next((tmp_path / "part2" / "chunks").glob("*/links.parquet"))
+    file = next((parts[1] / "chunks").glob("*/links.parquet"))
     flip(file, 4 * file.stat().st_size)
     refused(tmp_path, ["part1", "part2"], str(file), "damaged")
+    flip(file, 4 * file.stat().st_size)
+    for part in parts:  # Merged, they would be those of this build.
+        (part / "manifest.json").write_bytes(sealed(read_manifest(part) | {"engine": "0" * 16}))
+    refused(tmp_path, ["part1", "part2"], "part1: results of another build of aqmlab")
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "3", "1/0", "1/999999"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -106,14 +107,24 @@ def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
 
 
 def test_any_encoding_will_do(aqmlab: Aqmlab, scenario: Path) -> None:
+    lines = ("--help", "run --help", "list", "explain codel", f"run {scenario}", "rnu")
+    program = (
+        "import sys; from aqmlab.__main__ import main\n"
+        f"for line in {lines}:\n"
+        "    sys.argv[1:] = line.split()\n"
+        "    status = 0\n"
+        "    try: main()\n"
+        "    except SystemExit as end: status = end.code or 0\n"
+        "    print('status', status, flush=True)\n"
+    )
     ascii_only = {**environment(), "PYTHONIOENCODING": "ascii"}
-    for line in ("--help", "run --help", "list", "explain codel", f"run {scenario}", "rnu"):
-        words = command(*line.split())
-        done = subprocess.run(words, capture_output=True, env=ascii_only, check=False)
-        text = done.stdout.decode("ascii") + done.stderr.decode("ascii")
-        assert "Traceback" not in text and "UnicodeEncodeError" not in text, text
-        assert len(text) > 40
-        assert done.returncode == (2 if line == "rnu" else 0)
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, capture_output=True, env=ascii_only, check=True)
+    *texts, rest = re.split(r"^status (\d)\n", done.stdout.decode("ascii"), flags=re.MULTILINE)
+    assert rest == "" and texts[1::2] == ["0"] * 5 + ["2"]
+    assert all(len(text) > 40 for text in texts[:-2:2])
+    errors = done.stderr.decode("ascii")
+    assert len(errors) > 40 and len(errors.splitlines()) == 1, errors
     assert "±1 µs – §".translate(plain.ASCII) == "+-1 us - §"
 
 

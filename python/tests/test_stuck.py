@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -56,17 +57,12 @@ def test_a_study_keeps_the_others_and_says_which_failed(
     assert again.returncode == 1 and "packet=1b, replication 0" in again.stderr
 
 
-def test_a_single_run_that_makes_no_progress_is_an_error(study: Path) -> None:
-    table = study.parent / "scenario.toml"
-    with pytest.raises(StuckError, match=r"no progress: [0-9]+ events at 0 s"):
-        aqmlab.run(table, set={"flows.camera.workload.packet": "1b"})
-
-
 def test_a_command_says_at_which_moment_a_run_stands_still(study: Path, aqmlab: Aqmlab) -> None:
     setting = ("--set", "flows.camera.workload.packet=1b")
     done = aqmlab("run", study.parent / "scenario.toml", *setting)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "no progress" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert re.search(r"no progress: [0-9]+ events at 0 s", done.stderr)
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_run_that_failed_is_over_and_the_others_go_on() -> None:
