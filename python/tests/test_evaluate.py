@@ -372,7 +372,7 @@ def test_from_the_command_line(tmp_path: Path, aqmlab: Aqmlab) -> None:
 
 
 def test_a_controller_of_a_quic_stack_is_evaluated() -> None:
-    """Its packets have 1200 bytes, where TCP's segments have 536. One in seven is lost here."""
+    """QUIC's packets have 1200 bytes, TCP's segments 536. One in seven is lost here."""
     result = evaluate("noq:cubic", only=["loss", "constrained"], replications=1)
     assert result.subject == "noq:cubic"
     assert all(set(row.others) == {"reno", "cubic"} for row in result.line("loss").rows)

@@ -18,7 +18,7 @@ from test_lab import SAVED, play
 import aqmlab as lab
 
 FAST = "lab.speed = 100"
-"""As fast as the engine is, with few frames to draw."""
+"""The engine's own speed, with few frames to draw."""
 
 
 def tours(page: Browser) -> list[dict[str, Any]]:

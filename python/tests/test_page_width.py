@@ -67,11 +67,16 @@ LOST = """[...document.querySelectorAll('.scroll:has(> .points)')].filter((each)
   return places.some((end, i) => i && end < places[i - 1] - 1);
 }).length"""
 """Tables whose labels are covered or out of view while the numbers are scrolled."""
+DRAWN = """document.readyState == 'complete'
+  && document.querySelector('.chart') != null
+  && [...document.querySelectorAll('.chart')].every((each) => each.querySelector('svg'))"""
+FILLED = """Math.min(...[...document.querySelectorAll('.chart')].map((each) =>
+  each.querySelector('svg').getBoundingClientRect().width / each.clientWidth))"""
+"""Least part of the page's width that a chart takes."""
 SMALLEST = """Math.min(...[...document.querySelector('.chart svg').querySelectorAll('text')].map(
   (text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a))"""
 """Height of the smallest words of the first picture, in pixels."""
-OVERLAPS = """(() => {
-  const svg = document.querySelector('.chart svg');
+OVERLAPS = """[...document.querySelectorAll('.chart svg')].map((svg) => {
   const words = [...svg.querySelectorAll('text')].flatMap((text) =>
     text.children.length ? [...text.children] : [text]).filter((text) => text.textContent);
   const boxes = words.map((text) => ({ of: text, ...text.getBoundingClientRect().toJSON() }));
@@ -89,8 +94,8 @@ OVERLAPS = """(() => {
     && one.top + 2 < other.bottom && other.top + 2 < one.bottom;
   return boxes.filter((box, i) => on(box) || boxes.some((other, j) => j > i && crosses(box, other)))
     .map((box) => box.of.textContent).concat(lines.length ? [] : ['no line']);
-})()"""
-"""Words of a set-up that cover others or the line of a link."""
+})"""
+"""Words of each set-up that cover others or the line of a link."""
 PATH = {"path": ["a", "b", "c"], "return_path": ["z", "y", "x"]}
 CROSS = {"path": ["b"], "return_path": ["y"]}
 HOPS = {
@@ -168,85 +173,45 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("which", ["study", "title", "many", "search", "run", "hops", "rows"])
-@pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_is_wider_than_the_page(
-    page: Browser, pages: dict[str, Path], which: str, width: int
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
+def test_all_of_a_page_is_read_without_scrolling(
+    page: Browser, pages: dict[str, Path], which: str, width: int, scheme: str
 ) -> None:
-    page.look(width, 800)
+    page.look(width, 800, scheme)
     page.open(pages[which].as_uri())
-    page.wait_for("document.readyState == 'complete' && document.querySelector('svg') != null")
+    page.wait_for(DRAWN)
     assert page.run("document.documentElement.scrollWidth") <= width
     assert page.run(CLIPPED) == []
     assert page.run(COVERED) == 0
+    assert page.run(FAINT) == []
     assert page.run("[...document.querySelectorAll('.scroll:has(> .brief)')].every((each) =>"
                     " each.scrollWidth <= each.clientWidth)")  # fmt: skip
     assert page.run("[...document.querySelectorAll('.chip')].every((chip) =>"
                     f" chip.getBoundingClientRect().right <= {width})")  # fmt: skip
     assert not page.problems
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_charts_of_a_run_fill_the_page(page: Browser, pages: dict[str, Path], width: int) -> None:
-    page.look(width, 800)
-    page.open(pages["run"].as_uri())
-    charts = "[...document.querySelectorAll('.chart')]"
-    page.wait_for(f"{charts}.length > 2 && {charts}.every((each) => each.querySelector('svg'))")
-    used = "each.querySelector('svg').getBoundingClientRect().width / each.clientWidth"
-    assert page.run(f"Math.min(...{charts}.map((each) => {used}))") > 0.9
-
-
-@pytest.mark.parametrize("which", ["study", "many"])
-def test_tables_of_studies_are_read_without_scrolling(
-    page: Browser, pages: dict[str, Path], which: str
-) -> None:
-    """On a telephone the labels of the rows stay in view."""
-    for width in (1280, 390):
-        page.look(width, 800)
-        page.open(pages[which].as_uri())
-        page.wait_for("document.querySelectorAll('.chart svg').length > 1")
+    if which == "run":
+        assert page.run("document.querySelectorAll('.chart').length") > 2
+        assert page.run(FILLED) > 0.9
+        assert "(bulk, cubic) →" in page.run("document.querySelector('.chart').textContent")
+    if which in ("run", "hops") and width == 390:
+        assert page.run(SMALLEST) > (10.5 if which == "run" else 9.5), "scrolled if it does not fit"
+    if which in ("study", "many"):
         page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
         assert page.run("document.querySelectorAll('details .scroll').length") > 3
         page.wait_for("document.querySelector('details th').offsetWidth > 0")
+        assert page.run(LOST) == 0, "on a telephone the labels of the rows stay in view"
         if width == 1280:
             assert page.run(SCROLLED) == 0
-        assert page.run(LOST) == 0
+    page.look(1280, 800)
 
 
-def test_the_words_of_a_set_up_are_legible_on_a_telephone(
-    page: Browser, pages: dict[str, Path]
-) -> None:
-    page.look(390, 800)
-    page.open(pages["run"].as_uri())
-    page.wait_for("document.querySelectorAll('.chart svg').length > 1")
-    assert "(bulk, cubic) →" in page.run("document.querySelector('.chart').textContent")
-    assert page.run(SMALLEST) > 10.5
-    page.open(pages["hops"].as_uri())
-    page.wait_for("document.querySelectorAll('.chart svg').length > 1")
-    assert page.run(SMALLEST) > 9.5, "what does not fit is scrolled"
-
-
-@pytest.mark.parametrize("name", SETUPS)
-def test_the_words_of_a_set_up_cover_nothing(page: Browser, tmp_path: Path, name: str) -> None:
-    run = aqmlab.run(SETUPS[name])
-    picture = Figure("setup", "Set-up", "", "", diagram(run.scenario))
-    report = save(Document("Set-up", (picture,)), tmp_path, figures=False)
+def test_the_words_of_a_set_up_cover_nothing(page: Browser, tmp_path: Path) -> None:
+    drawn = {name: diagram(aqmlab.run(setup).scenario) for name, setup in SETUPS.items()}
+    pictures = [Figure(f"setup{n}", name, "", "", each) for n, (name, each) in
+                enumerate(drawn.items())]  # fmt: skip
+    report = save(Document("Set-ups", (*pictures,)), tmp_path, figures=False)
     for width in (1280, 390):
         page.look(width, 800)
         page.open(report.as_uri())
-        page.wait_for("document.querySelector('.chart svg') != null")
-        assert page.run(OVERLAPS) == []
-
-
-@pytest.mark.parametrize("which", ["study", "run"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_words_of_charts_stand_out(
-    page: Browser, pages: dict[str, Path], which: str, scheme: str
-) -> None:
-    page.look(1280, 800, scheme)
-    page.open(pages[which].as_uri())
-    page.wait_for("document.readyState == 'complete' && document.querySelector('svg') != null")
-    page.wait_for(
-        "[...document.querySelectorAll('.chart')].every((each) => each.querySelector('svg'))"
-    )
-    assert page.run(FAINT) == []
-    page.look(1280, 800)
+        page.wait_for(DRAWN)
+        assert dict(zip(SETUPS, page.run(OVERLAPS), strict=True)) == {each: [] for each in SETUPS}

@@ -168,6 +168,16 @@ def test_an_attack_is_confirmed_and_its_file_shows_it(tmp_path: Path) -> None:
     assert path.read_text() == found.finding.text
     check_finding(path)
     assert set(found.best[0].settings) <= set(KEYS)
+    # A finding is that of the last confirmation.
+    (tmp_path / "finding-9.toml").write_text("of an earlier confirmation")
+    given: dict[str, Any] = {"set": tail, "out": tmp_path, **BUDGET}
+    again = attack(SHORT, KEYS, "sojourn_p95", **given | {"confirm": 7})
+    assert [path.name for path in tmp_path.glob("finding*")] == ["finding.toml"]
+    assert again.confirmed[0].found.count == 7
+    for text in ("{", "{}", "[]"):
+        (tmp_path / "search.json").write_text(text)
+        with pytest.raises(aqmlab.FolderError, match=r"search\.json: damaged"):
+            attack(SHORT, KEYS, "sojourn_p95", **given)
 
 
 def test_a_finding_undoes_keys_that_the_file_does_not_have(tmp_path: Path) -> None:
@@ -220,22 +230,6 @@ def test_a_constraint_is_tested_with_fresh_seeds(tmp_path: Path) -> None:
     wide = np.array([0.0, 0.39] * 3)
     assert CheckedConstraint.of(limit.measure, limit.trial, wide).verdict == "not decided"
     assert CheckedConstraint.of(limit.measure, limit.trial, np.zeros(6)).verdict == "kept"
-
-
-def test_a_finding_is_of_the_last_confirmation_and_a_damaged_log_is_one_error(
-    tmp_path: Path,
-) -> None:
-    tail = {"queue": {"discipline": "droptail", "limit": "10p"}}
-    given: dict[str, Any] = {"set": tail, "out": tmp_path, **BUDGET}
-    attack(SHORT, KEYS, "sojourn_p95", **given)
-    (tmp_path / "finding-9.toml").write_text("of an earlier confirmation")
-    again = attack(SHORT, KEYS, "sojourn_p95", **given | {"confirm": 7})
-    assert [path.name for path in tmp_path.glob("finding*")] == ["finding.toml"]
-    assert again.confirmed[0].found.count == 7
-    for text in ("{", "{}", "[]"):
-        (tmp_path / "search.json").write_text(text)
-        with pytest.raises(aqmlab.FolderError, match=r"search\.json: damaged"):
-            attack(SHORT, KEYS, "sojourn_p95", **given)
 
 
 def test_a_measure_of_an_unknown_group_is_refused() -> None:
