@@ -233,10 +233,12 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str, status: 
         assert word in lines[0], f"{word!r} is not in: {lines[0]}"
 
 
-def assert_ends_with_ctrl_c(*arguments: object) -> None:
-    """A command that goes on and on ends at Ctrl-C: status 130, one word, nothing on stdout."""
+def assert_ends_with_ctrl_c(*arguments: object, begun: Path) -> None:
+    """A command that goes on and on ends at Ctrl-C: status 130, one word, nothing on stdout. It
+    has begun when the file `begun` exists."""
     process = started(command(*arguments))
-    time.sleep(1.5)
+    wait_until(begun.exists, process)
+    time.sleep(0.1)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=PATIENCE)

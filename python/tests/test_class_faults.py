@@ -238,6 +238,7 @@ def test_a_window_of_nothing_is_one_segment(mapping: dict[str, Any], tmp_path: P
     ids=["slow queue", "endless queue", "endless control"],
 )
 def test_ctrl_c_ends_a_run_in_python(key: str, line: str, body: str, scenario: Path) -> None:
-    text = GOOD[key].replace(line, body)
+    begun = scenario.parent / "begun"
+    text = GOOD[key].replace(line, f"open({str(begun)!r}, 'w').close(); {body}")
     (scenario.parent / "mine.py").write_text(f"import time\n{text}")
-    assert_ends_with_ctrl_c("run", scenario, "--set", f"{key}=mine.py:Mine")
+    assert_ends_with_ctrl_c("run", scenario, "--set", f"{key}=mine.py:Mine", begun=begun)

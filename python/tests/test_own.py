@@ -26,7 +26,9 @@ def own(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_metric_of_ones_own_is_seen_everywhere(own: Path, aqmlab: Aqmlab, scenario: Path) -> None:
+def test_a_metric_and_a_chart_of_ones_own_are_seen_everywhere(
+    own: Path, aqmlab: Aqmlab, scenario: Path
+) -> None:
     option = ("--with", "my_metric.py")
     listed = aqmlab.json("list", "metrics", "--json", *option)["metrics"]
     assert listed[-1]["name"] == "waiting_share"
@@ -41,9 +43,13 @@ def test_a_metric_of_ones_own_is_seen_everywhere(own: Path, aqmlab: Aqmlab, scen
     shown = aqmlab("run", scenario, "--set", "duration=4s", *option).stdout
     assert "Metrics of your own" in shown and "waits above 20 ms" in shown
     (own / "study.toml").write_text(STUDY_TEXT.format(replications=2))
-    done = aqmlab("study", "study.toml", "--set", "duration=4s", "--out", "out", *option)
+    line = ("study", "study.toml", "--set", "duration=4s", "--out", "out", *option)
+    done = aqmlab(*line, "--with", "my_chart.py", "--figures")
     assert "waits above 20 ms" in done.stdout, done.stderr
-    assert "waits above 20 ms" in (own / "out" / "report.html").read_text()
+    text = (own / "out" / "report.html").read_text()
+    assert "waits above 20 ms" in text
+    assert '<div class="chart" id="drops"' in text and "My own chart." in text
+    assert "dropped (%)" in (own / "out" / "figures" / "drops.svg").read_text()
     # The folder has aqmlab's own metrics only, so it opens anywhere.
     kept = pl.read_parquet(own / "out" / "metrics.parquet")
     assert "waiting_share" not in kept["metric"].to_list()
@@ -66,15 +72,6 @@ def test_the_values_of_a_metric_of_ones_own_are_its_functions(own: Path) -> None
     )
     done = run_program([sys.executable, program, EXAMPLES / "scenario.toml"], cwd=own)
     assert done.stdout == "right\n", done.stderr
-
-
-def test_a_chart_of_ones_own_is_in_the_page(own: Path, aqmlab: Aqmlab, scenario: Path) -> None:
-    (own / "study.toml").write_text(STUDY_TEXT.format(replications=2))
-    line = ("study", "study.toml", "--set", "duration=2s", "--out", "out")
-    aqmlab(*line, "--with", "my_chart.py", "--figures")
-    text = (own / "out" / "report.html").read_text()
-    assert '<div class="chart" id="drops"' in text and "My own chart." in text
-    assert "dropped (%)" in (own / "out" / "figures" / "drops.svg").read_text()
 
 
 def test_what_is_wrong_in_such_a_file_is_one_clear_error(own: Path, aqmlab: Aqmlab) -> None:

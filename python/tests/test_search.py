@@ -22,7 +22,7 @@ from aqmlab.search.trials import means
 ROOT = Path(__file__).parents[2]
 FINDINGS = sorted((ROOT / "examples" / "findings").glob("*.toml"))
 SHORT = {**SCENARIO, "duration": "3s"}
-BUDGET: dict[str, Any] = {"trials": 12, "batch": 4, "replications": 2, "confirm": 6}
+BUDGET: dict[str, Any] = {"trials": 8, "batch": 4, "replications": 2, "confirm": 6}
 KEYS = {"links.down.queue.limit": "5p..200p,log", "links.down.delay": "1ms..60ms"}
 
 
