@@ -311,13 +311,19 @@ def completed(shell: str, program: str, aqmlab: Aqmlab, folder: Path) -> list[st
 
 
 PROGRAMS = {
-    "bash": ". ./script; compopt() {{ :; }}; COMP_LINE='{line}' COMP_POINT={length}; "
-    'COMP_LINE=$COMP_LINE; _aqmlab; printf "%s\\n" "${{COMPREPLY[@]}}"',
+    "bash": (
+        ". ./script; compopt() { :; }",
+        "COMP_LINE='{line}' COMP_POINT={length}; "
+        'COMP_LINE=$COMP_LINE; _aqmlab; printf "%s\\n" "${{COMPREPLY[@]}}"',
+    ),
     # Outside of its line editor zsh has neither the words nor a place for completions.
-    "zsh": 'compdef() {{ }}; compadd() {{ print -rl -- "${{@[${{@[(i)--]}}+1,-1]}}"; }}; '
-    ". ./script; words=({line}); CURRENT={count}; _aqmlab",
-    "fish": "source script; complete -C '{line}'",
+    "zsh": (
+        'compdef() { }; compadd() { print -rl -- "${@[${@[(i)--]}+1,-1]}"; }; . ./script',
+        "words=({line}); CURRENT={count}; _aqmlab",
+    ),
+    "fish": ("source script", "complete -C '{line}'"),
 }
+"""The beginning of a program for each shell, and the part that completes a line."""
 LINES = {
     "aqmlab stu": "study",
     "aqmlab run x.toml --set queue=fq_p": "queue=fq_pie",
@@ -327,19 +333,21 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("line", LINES)
 @pytest.mark.parametrize(
     "shell", [pytest.param(name, marks=pytest.mark.needs(name)) for name in PROGRAMS]
 )
-def test_a_shell_completes(shell: str, line: str, aqmlab: Aqmlab, tmp_path: Path) -> None:
-    if shell != "bash" and '"' in line:
-        pytest.skip("words in quotes are split by bash alone")
-    text = PROGRAMS[shell].format(line=line, length=len(line), count=len(line.split()))
+def test_a_shell_completes(shell: str, aqmlab: Aqmlab, tmp_path: Path) -> None:
+    begin, complete_line = PROGRAMS[shell]
+    # Words in quotes are split by bash alone.
+    lines = [line for line in LINES if shell == "bash" or '"' not in line]
+    parts = [
+        complete_line.format(line=line, length=len(line), count=len(line.split())) for line in lines
+    ]
     # Readline of bash begins a new word after `=`, outside of quotes.
-    found = (
+    assert completed(shell, "; ".join([begin, *parts]), aqmlab, tmp_path) == [
         LINES[line].removeprefix("queue=") if shell == "bash" and '"' not in line else LINES[line]
-    )
-    assert completed(shell, text, aqmlab, tmp_path) == [found]
+        for line in lines
+    ]
 
 
 @pytest.mark.needs("fish")

@@ -25,13 +25,10 @@ from aqmlab.report.document import Note, terminal
 TABLES = ("polars", "numpy", "scipy", "vl_convert", "jinja2")
 
 
-@pytest.mark.parametrize("line", ["--help", "list", "explain codel", "--version", "--complete li"])
-def test_an_answer_loads_no_tables(line: str) -> None:
-    assert loaded(TABLES, line.split()) == []
-
-
-def test_help_loads_no_tables() -> None:
-    assert loaded(TABLES, *([name, "--help"] for name in COMMANDS)) == []
+def test_answers_and_help_load_no_tables() -> None:
+    lines = ["--help", "list", "explain codel", "--version", "--complete li"]
+    lines += [f"{name} --help" for name in COMMANDS]
+    assert loaded(TABLES, *(line.split() for line in lines)) == []
 
 
 def test_a_run_loads_tables_and_nothing_for_charts() -> None:
@@ -71,30 +68,38 @@ flows.own = { path = "down", return_path = "up", workload = "%s" }
 """
 
 
-@pytest.mark.parametrize("workload", ["bulk", "page", "rpm", "voip"])
-def test_a_run_of_one_flow_loads_no_tables_and_says_the_same(workload: str, tmp_path: Path) -> None:
-    (tmp_path / "one.toml").write_text(ONE_FLOW % workload)
-    line = ["run", str(tmp_path / "one.toml")]
-    assert loaded(TABLES, line) == []
-    result = package.run(tmp_path / "one.toml")
-    tables = {name: result.table(name).to_dicts() for name in (*SHOWN, "metrics")}
-    done = run_program(command(*line))
-    assert done.stdout.startswith(run_console.text(tables, result.scenario))
+def test_a_run_of_one_flow_loads_no_tables_and_says_the_same(tmp_path: Path) -> None:
+    files = [tmp_path / f"{workload}.toml" for workload in ("bulk", "page", "rpm", "voip")]
+    for file in files:
+        file.write_text(ONE_FLOW % file.stem)
+    *texts, modules = said(TABLES, *(["run", str(file)] for file in files))
+    assert modules == ""
+    for file, text in zip(files, texts, strict=True):
+        result = package.run(file)
+        tables = {name: result.table(name).to_dicts() for name in (*SHOWN, "metrics")}
+        assert text.startswith(run_console.text(tables, result.scenario)), file
 
 
 def loaded(modules: tuple[str, ...], *lines: list[str]) -> list[str]:
     """Modules that commands load, in sequence in one process."""
+    return said(modules, *lines)[-1].split()
+
+
+def said(modules: tuple[str, ...], *lines: list[str]) -> list[str]:
+    """What each command prints, in sequence in one process, and the modules that they load."""
     program = (
         "import sys; from aqmlab.__main__ import main\n"
         f"for line in {lines}:\n"
         "    sys.argv[1:] = line\n"
         "    try: main()\n"
         "    except SystemExit as end: assert not end.code, end\n"
-        f"print(*[each for each in {modules} if each in sys.modules], 'end')"
+        "    print(end='\\0')\n"
+        f"print(*[each for each in {modules} if each in sys.modules], end='')"
     )
     done = run_program([sys.executable, "-c", program])
-    assert done.stderr == "" and len(done.stdout.splitlines()) > 1
-    return done.stdout.splitlines()[-1].split()[:-1]
+    texts = done.stdout.split("\0")
+    assert done.stderr == "" and len(texts) == 1 + len(lines) and all(texts[:-1])
+    return texts
 
 
 @pytest.mark.parametrize("name", COMMANDS)
