@@ -60,7 +60,9 @@ def test_the_examples_run(name: str) -> None:
 def test_the_study_in_the_guide_runs(scenario: Path, aqmlab: Aqmlab) -> None:
     (study,) = blocks("studies.md", "toml")
     (scenario.parent / "study.toml").write_text(study)
-    done = aqmlab.ok("study", "study.toml", "--replications", "2", "--only", "queue=CoDel")
+    done = aqmlab.ok(
+        "study", "study.toml", "--replications", "2", "--only", "queue=CoDel", "--no-report"
+    )
     assert "6 runs in" in done.stdout
     assert (scenario.parent / "results" / "example-queue_CoDel-r2").exists()
 

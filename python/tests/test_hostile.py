@@ -41,7 +41,7 @@ def test_a_device_is_no_file(scenario: Path) -> None:
 def compared_with(aqmlab: Aqmlab, tmp_path: Path, name: str, content: bytes) -> Any:
     """The answer to a file of another tool beside results of ours."""
     (tmp_path / "scenario.toml").write_text(SCENARIO_TEXT)
-    aqmlab.ok("run", "scenario.toml", "--out", "ours")
+    aqmlab.ok("run", "scenario.toml", "--no-report", "--out", "ours")
     (tmp_path / name).write_bytes(content)
     return aqmlab("compare", "ours", name)
 
@@ -229,7 +229,7 @@ def test_long_values_are_not_shown_whole(scenario: Path) -> None:
 def test_any_number_of_threads_is_one(aqmlab: Aqmlab, tmp_path: Path, scenario: Path) -> None:
     study = tmp_path / "study.toml"
     study.write_text('scenario = "scenario.toml"\nreplications = 2\n')
-    aqmlab.ok("study", study, "--threads", "9" * 30)
+    aqmlab.ok("study", study, "--no-report", "--threads", "9" * 30)
 
 
 @pytest.mark.slow

@@ -246,11 +246,12 @@ def test_from_the_command_line(tmp_path: Path, aqmlab: Aqmlab) -> None:
     assert (tmp_path / "results/goals-r5/report.html").exists()
     text = (tmp_path / "goals.toml").read_text().replace('low = "down.sojourn_p95 <= 40ms"\n', "")
     (tmp_path / "goals.toml").write_text(text)
-    form = aqmlab.json("check", "goals.toml", "--replications", "5", "--with", "mine=pie", "--json")
+    again = ("check", "goals.toml", "--no-report", "--replications")
+    form = aqmlab.json(*again, "5", "--with", "mine=pie", "--json")
     assert form["contenders"] == ["droptail", "codel", "fq_codel", "mine"]
-    few = aqmlab.ok("check", "goals.toml", "--replications", "2", "--no-report")
+    few = aqmlab.ok(*again, "2")
     assert UNDECIDED in few.stdout
-    assert aqmlab("check", "goals.toml", "--replications", "2", "--strict").returncode == 1
+    assert aqmlab(*again, "2", "--strict").returncode == 1
     assert aqmlab("check", "gaols.toml").returncode == 2
     (tmp_path / "empty.toml").write_text("title = 'x'\n")
     assert aqmlab("check", "empty.toml").returncode == 2

@@ -33,13 +33,25 @@ STUDY = {
 }
 
 
-def test_the_tables_are_those_of_a_study_with_as_many_replications(tmp_path: Path) -> None:
+def test_the_tables_are_those_of_a_study_with_as_many_replications_also_interrupted(
+    tmp_path: Path,
+) -> None:
     exact = package.study(STUDY, tmp_path / "exact", precision="30%", threads=2)
     number = exact.info.replications
     assert number > 10 and exact.computed == 2 * number
     assert all(each.relative <= 0.3 for each in reached(exact, Precision(0.3)))
     plain = package.study(STUDY, tmp_path / "plain", replications=number, threads=1)
     assert table_bytes(tmp_path / "exact") == table_bytes(tmp_path / "plain")
+
+    def interrupt(done: int, total: int) -> None:
+        if total > 20 and done > 24:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        package.study(STUDY, tmp_path / "parts", precision="30%", progress=interrupt)
+    left = package.study(STUDY, tmp_path / "parts", precision="30%")
+    assert 0 < left.computed < 2 * number
+    assert table_bytes(tmp_path / "parts") == table_bytes(tmp_path / "exact")
     # It would have been too early to stop at the look before.
     before = [n for n in Precision(0.3).looks(4) if n < number][-1]
     earlier = package.study(STUDY, replications=before)
@@ -52,19 +64,6 @@ def test_the_tables_are_those_of_a_study_with_as_many_replications(tmp_path: Pat
     assert (less.computed, less.info.replications) == (0, number)
     more = package.study(STUDY, tmp_path / "exact", precision="25%")
     assert more.computed == 2 * (more.info.replications - number) > 0
-
-
-def test_it_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
-    def interrupt(done: int, total: int) -> None:
-        if total > 20 and done > 24:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        package.study(STUDY, tmp_path / "a", precision="30%", progress=interrupt)
-    left = package.study(STUDY, tmp_path / "a", precision="30%")
-    assert 0 < left.computed < 2 * left.info.replications
-    package.study(STUDY, tmp_path / "b", precision="30%", threads=1)
-    assert table_bytes(tmp_path / "a") == table_bytes(tmp_path / "b")
 
 
 def test_a_cap_ends_it_with_a_note_and_intervals_allow_for_the_looks() -> None:

@@ -65,7 +65,7 @@ def test_an_axis_may_be_a_key_of_the_default_queue(aqmlab: Aqmlab, tmp_path: Pat
         '[[axes]]\nname = "limit"\nkey = "queue.limit"\nvalues = ["5p", "50p"]\n'
         '[[axes]]\nname = "up"\nkey = "up.queue"\nvalues = ["pfifo limit 9", "codel target 2ms"]\n'
     )
-    aqmlab.ok("study", study, "--out", tmp_path / "out")
+    aqmlab.ok("study", study, "--no-report", "--out", tmp_path / "out")
     wrong = aqmlab("study", study, "--set", "down.queue=fq_codel targte 2ms")
     assert_refused(wrong, "--set at limit=5p", ": down.queue: `targte`", "did you mean `target`?")
 

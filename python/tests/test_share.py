@@ -18,16 +18,18 @@ from unittest import mock
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, assert_refused, table_bytes, write_study
+from helpers import Aqmlab, assert_refused, in_process, table_bytes, write_study
 
 import aqmlab as package
 from aqmlab import custom
+from aqmlab.cli import main
 from aqmlab.errors import DamageWarning, FolderError, InputError
 from aqmlab.metrics.registry import _REGISTRY
 from aqmlab.report import own
 from aqmlab.report.made import bibtex
 from aqmlab.share.archive import INDEX, unpack
 from aqmlab.storage import Seal
+from aqmlab.study import sources
 from aqmlab.study.manifest import read_manifest, sealed
 from aqmlab.study.sources import Sources
 
@@ -53,12 +55,12 @@ def _own_registry() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def made(aqmlab: Aqmlab, tmp_path: Path) -> Path:
-    """The folder of a study with a custom queue, a trace and a custom metric, whose files are then
-    removed."""
-    work = tmp_path / "work"
-    (work / "lib").mkdir(parents=True)
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a study with a custom queue, a trace and a custom metric, which no test
+    changes."""
+    work = tmp_path_factory.mktemp("share")
+    (work / "lib").mkdir()
     study = write_study(work, 2)
     (work / "lib" / "mine.py").write_text(QUEUE)
     (work / "metric.py").write_text(METRIC)
@@ -66,11 +68,16 @@ def made(aqmlab: Aqmlab, tmp_path: Path) -> Path:
     settings = ["--set", 'links.up.rate={trace="up.trace"}', "--with", "metric.py"]
     text = study.read_text().replace('queue = "codel"', 'queue = "lib/mine.py:Mine"')
     study.write_text(text.replace("[1, 2, 4]", "[1]"))
-    aqmlab.ok("study", "study.toml", *settings, "--out", "res", cwd=work)
-    for each in ("lib", "metric.py", "up.trace", "study.toml", "scenario.toml"):
-        path = work / each
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    return work / "res"
+    with mock.patch.dict(_REGISTRY), mock.patch.dict(sources._metrics):
+        done = in_process(main, "study", "study.toml", *settings, "--out", "res", cwd=work)
+    assert done.returncode == 0, done.stderr
+    return Path(shutil.move(work / "res", tmp_path_factory.mktemp("finished") / "res"))
+
+
+@pytest.fixture
+def made(finished: Path, tmp_path: Path) -> Path:
+    """The folder of that study, without the files of which it was made."""
+    return Path(shutil.copytree(finished, tmp_path / "work" / "res"))
 
 
 def test_a_bundle_is_repeated_elsewhere_with_the_same_bytes(
