@@ -67,7 +67,7 @@ def test_packets_that_are_read_in_parts_say_the_same(
     monkeypatch.setattr(drops, "MOST_DROPS", 20)
     page = list(drops.sections(result))
     assert whole and "are drawn" in str(page)
-    for rows in (37, 500):
+    for rows in (17, 500):
         monkeypatch.setattr(tables, "PART", rows)
         assert drops.episodes(result) == whole
         assert list(drops.sections(result)) == page

@@ -185,7 +185,7 @@ def test_points_that_share_a_beginning_have_their_own_results(settings: dict[str
 
 
 def test_a_common_beginning_is_simulated_once() -> None:
-    study = study_of([[(98, f"{number}mbit")] for number in range(1, 13)], duration="100s")
+    study = study_of([[(48, f"{number}mbit")] for number in range(1, 13)], duration="50s")
 
     def alone() -> None:
         for run in range(study.total):
