@@ -111,8 +111,12 @@ class Readings:
 
     def event(self, metric: str, subject: str, point: int) -> float:
         """Change of a value of a metric by one rare event in runs of a point, in its unit."""
-        found, is_own = self.described(metric), metric in self._own
-        return event_of(self._runs, found, "" if is_own else find(metric)[1], subject)(point)
+
+        def made() -> Callable[[int], float]:
+            statistic = "" if metric in self._own else find(metric)[1]
+            return event_of(self._runs, self.described(metric), statistic, subject)
+
+        return self.kept.once(("event", metric, subject), made)(point)
 
     def means(self, metric: str, subject: str, point: int) -> Floats:
         """Mean in each draw of the replications (`picks`) over those that have a value; NaN without
