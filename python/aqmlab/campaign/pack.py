@@ -58,7 +58,7 @@ class Reading:
     bounds: Bounds = UNBOUNDED
     """The least and the largest value that the mean can have."""
     event: float = 0.0
-    """Change of a value by one rare event, in `unit` (`Metric.event_of`)."""
+    """Change of a value by one rare event, in `unit` (`Metric.event`)."""
 
     @property
     def label(self) -> str:

@@ -142,7 +142,7 @@ def everything(result: StudyResult, first: int | None = None) -> list[Shown]:
     """Every metric that has values, with every statistic: of the bottleneck, of the other links,
     and of all groups; with `first` at so many points."""
     runs, found = runs_of(result, first), []
-    shown = sorted(set(result.bottlenecks))
+    bottlenecks = sorted(set(result.bottlenecks))
     for metric in registered():
         if metric.compute is None:
             continue
@@ -150,7 +150,7 @@ def everything(result: StudyResult, first: int | None = None) -> list[Shown]:
             rows = metric.values(runs, statistic)
             if "link" in metric.of:
                 found += _bottleneck(result, metric, statistic, rows)
-            others = rows.filter(~pl.col("subject").is_in(shown))
+            others = rows.filter(~pl.col("subject").is_in(bottlenecks))
             found += _each_subject(runs, metric, statistic, others)
     return found
 

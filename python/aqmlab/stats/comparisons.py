@@ -72,7 +72,7 @@ class Contest:
     span: float = inf
     """Largest possible difference, in the unit."""
     event: float = 0.0
-    """Change of the value of a run by one rare event, in the unit (`Metric.event_of`)."""
+    """Change of the value of a run by one rare event, in the unit (`Metric.event`)."""
 
 
 @dataclass(frozen=True)
