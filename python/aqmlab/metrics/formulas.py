@@ -125,13 +125,13 @@ def is_alike(group: Facts) -> bool:
 
 
 def may_meet(scenario: Facts) -> bool:
-    """Whether two flows may meet in one queue of those that a hash chooses: where sets of queues
-    are searched for a free one, few flows do not."""
+    """Returns whether two flows may meet in one queue of those that a hash chooses: where sets of
+    queues are searched for a free one, few flows do not."""
     return '"hashing": "direct"' in json.dumps(scenario["links"])
 
 
 def unequal(scenario: Facts, group: str) -> float:
-    """How much Jain's index falls when flows meet in one of the queues that share a link: two of n
+    """Fall of Jain's index when flows meet in one of the queues that share a link: two of n
     flows have half the rate of the others; or one has, as it meets a flow of another group."""
     if not may_meet(scenario):
         return 0.0

@@ -108,7 +108,7 @@ class Metric:
         return tuple(f"{self.name}_{each}" if each else self.name for each in self.statistics)
 
     def of_event(self, event: float, statistic: str, count: float) -> float:
-        """How much an event can change the value of a run with `count` observations; infinite
+        """Possible change of the value of a run with `count` observations by an event; infinite
         for a statistic that is the largest of so few."""
         if not self.observations:
             return event

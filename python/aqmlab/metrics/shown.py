@@ -208,7 +208,7 @@ def _telling(runs: Runs, metric: Metric, group: str) -> str:
 
 
 def event_of(runs: Runs, metric: Metric, statistic: str, subject: str) -> Callable[[int], float]:
-    """How much one rare event can change the value of a run of each point, in the metric's unit;
+    """Possible change of the value of a run of each point by one rare event, in the metric's unit;
     from the number of observations that runs usually have."""
     count = 1.0
     if metric.observations:

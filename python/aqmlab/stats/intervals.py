@@ -64,7 +64,7 @@ sooner where the values happen to lie close together, and then it misses more of
 the coverage is 93 to 98 % then; with all of it 90 to 95 %."""
 
 FEWEST_APART = 3
-"""If fewer values differ from the most frequent one, they decide the mean."""
+"""Fewest values that differ from the most frequent one: fewer decide the mean."""
 
 FEWEST_IN_CLUSTERS = 8
 """With fewer values two clusters cannot be distinguished from skewness."""
