@@ -14,6 +14,7 @@ from helpers import STUDY_TEXT, Aqmlab
 import aqmlab
 from aqmlab import _core
 from aqmlab._core import check_playable
+from aqmlab.metrics import everything as measures_of
 from aqmlab.metrics import values
 from aqmlab.metrics.catalogue import COMPUTED, METRICS
 from aqmlab.scenario import Scenario
@@ -319,6 +320,26 @@ def test_flows_of_one_group_may_have_different_round_trip_times() -> None:
     assert aqmlab.run(result.scenario).flows.equals(result.flows)
     with pytest.raises(aqmlab.InputError, match="access_delay"):
         check_playable(_core.Scenario(result.scenario))
+
+
+def test_flows_meet_where_a_hash_alone_chooses_the_queue() -> None:
+    """Of two flows, one that has half its share; of more, two that have half theirs."""
+    flows = {
+        "bulk": {"path": "down", "return_path": "up", "count": 2},
+        "call": {"path": "down", "return_path": "up", "workload": "voip"},
+    }
+    study = {
+        "scenario": {"duration": "2s", "links": LINKS, "flows": flows},
+        "axes": [
+            {"name": "queue", "key": "links.down.queue", "values": ["codel", "fq_codel", "cake"]},
+            {"name": "flows", "key": "flows.bulk.count", "values": [2, 10]},
+        ],
+    }
+    of = {each.title: each for each in measures_of(aqmlab.study(study))}
+    changed = [of["bulk: Jain's index"].event(point) for point in range(6)]
+    assert changed == pytest.approx([0, 0, 1 - 1.5**2 / 2.5, 1 - 9**2 / 85, 0, 0])
+    assert [of["call: MOS"].event(point) for point in range(6)] == [0, 0, 3.5, 3.5, 0, 0]
+    assert of["call: one-way delay, p95"].event(2) == pytest.approx(100)
 
 
 def test_metrics_are_listed_and_explained(aqmlab: Aqmlab) -> None:
