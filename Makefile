@@ -74,7 +74,7 @@ test-rust:
 	MAKEFLAGS= $(BESIDE) cargo test --workspace --quiet
 
 test-python: $(VENV)/.tools
-	$(BESIDE) $(PYTEST) --no-loadscope-reorder -n $(JOBS) -m "not real_packets and not slow"
+	$(BESIDE) $(PYTEST) -n $(JOBS) -m "not real_packets and not slow"
 
 # Two at a time: most wait for their packets, and more would wait for a processor.
 test-packets: $(VENV)/.tools

@@ -40,21 +40,6 @@ MOST_RERUNS = 1
 which they say nothing."""
 
 
-LONGEST = {
-    f"test_{name}.py"
-    for name in (
-        "engine_coverage",
-        "try_commands",
-        "evaluate",
-        "lab_tours",
-        "docs",
-        "lab",
-        "infer_compare",
-    )
-}
-"""Files of 15 s or more: they begin first, so that no process waits for one at the end."""
-
-
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fails if tests were retried too often."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
@@ -71,7 +56,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     fault is there each time. What a test's mark `needs` names has to be installed (`.ci/packages`
     lists what CI installs).
     """
-    items.sort(key=lambda item: item.path.name not in LONGEST)
     for item in items:
         for mark in item.iter_markers("needs"):
             absent = [name for name in mark.args if not shutil.which(name)]
