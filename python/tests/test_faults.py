@@ -136,6 +136,12 @@ def test_environments_that_libraries_refuse(study: Path, setting: str) -> None:
     assert_refused(done, f"error: {setting}: ", status=1)
 
 
+def test_a_library_that_needs_its_docstrings(scenario: Path) -> None:
+    key = "--key links.down.delay=1ms..9ms --hurt goodput@bulk"
+    line = f"PYTHONOPTIMIZE=2 aqmlab search attack {scenario.name} {key} --trials 2"
+    assert_refused(shell(line, scenario.parent), "PYTHONOPTIMIZE=2: cma needs its docstrings")
+
+
 def test_few_threads(capsys: pytest.CaptureFixture[str]) -> None:
     """`ulimit -u` does not limit root, so the error is that of CPython."""
 

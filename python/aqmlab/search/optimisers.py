@@ -6,6 +6,7 @@ search is repeated by telling the same values again: that is how it resumes.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
@@ -28,6 +29,10 @@ def load(name: str) -> Any:
     except ModuleNotFoundError:
         problem = f"this needs the package {name}: pip install 'aqmlab[search]'"
         raise input_error(problem) from None
+    except AttributeError:  # cma takes its docstrings apart
+        if sys.flags.optimize < 2:
+            raise
+        raise input_error(f"PYTHONOPTIMIZE=2: {name} needs its docstrings; 1 keeps them") from None
 
 
 class Tuner:
