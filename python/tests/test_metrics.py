@@ -323,7 +323,7 @@ def test_flows_of_one_group_may_have_different_round_trip_times() -> None:
 
 
 def test_flows_meet_where_a_hash_alone_chooses_the_queue() -> None:
-    """Of two flows, one that has half its share; of more, two that have half theirs."""
+    """Jain's index falls most when one of two flows has half its share, or two of more flows."""
     flows = {
         "bulk": {"path": "down", "return_path": "up", "count": 2},
         "call": {"path": "down", "return_path": "up", "workload": "voip"},

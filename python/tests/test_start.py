@@ -86,7 +86,7 @@ def loaded(modules: tuple[str, ...], *lines: list[str]) -> list[str]:
 
 
 def said(modules: tuple[str, ...], *lines: list[str]) -> list[str]:
-    """What each command prints, in sequence in one process, and the modules that they load."""
+    """Returns the output of each command, in sequence in one process, and the modules they load."""
     program = (
         "import sys; from aqmlab.__main__ import main\n"
         f"for line in {lines}:\n"

@@ -28,6 +28,8 @@ SCALES = {
 }
 BARE = ("number", "1 to 4.5")
 """Units that do not follow a number."""
+EventOfPoint = Callable[[int], float]
+"""Possible change of a value by one rare event in runs of a point."""
 MOST_BESIDE = 3
 """Other links whose delay is shown first."""
 
@@ -44,7 +46,7 @@ class Shown:
     factor: float
     values: pl.DataFrame
     """`run` and `value`, in `unit`; a run without a value has no row."""
-    event: Callable[[int], float] = lambda _: 0.0
+    event: EventOfPoint = lambda _: 0.0
     """By how much one rare event can change a value of a point, in `unit`: see `event_of`."""
 
     @property
@@ -207,7 +209,7 @@ def _telling(runs: Runs, metric: Metric, group: str) -> str:
     return metric.statistics[0] if metric.statistics else ""
 
 
-def event_of(runs: Runs, metric: Metric, statistic: str, subject: str) -> Callable[[int], float]:
+def event_of(runs: Runs, metric: Metric, statistic: str, subject: str) -> EventOfPoint:
     """Possible change of the value of a run of each point by one rare event, in the metric's unit;
     from the number of observations that runs usually have."""
     count = 1.0
@@ -238,7 +240,7 @@ def _shown(
     statistic: str,
     subject: str,
     rows: pl.DataFrame,
-    event: Callable[[int], float] = lambda _: 0.0,
+    event: EventOfPoint = lambda _: 0.0,
 ) -> Shown:
     unit, factor = scale(metric.unit, None if metric.name == QUEUE else rows["value"].max())
     scaled = rows.select("run", pl.col("value") * factor)
