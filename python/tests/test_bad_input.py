@@ -114,6 +114,7 @@ LINES: dict[str, list[str]] = {
     "run hosts.toml": ["this is a topology", "aqmlab shell --topology hosts.toml"],
     "study scenario.toml": ["this is a scenario", "aqmlab run scenario.toml"],
     "study pack.toml": ["this is a pack, not a study", "aqmlab check pack.toml"],
+    "run paper.toml": ["this is a published study", "aqmlab reproduce paper.toml"],
     "study paper.toml": ["this is a published study", "aqmlab reproduce paper.toml"],
     "reproduce ./study.toml": ["this is a study, not a published", "aqmlab study"],
     "check study.toml": ["this is a study, not a pack", "aqmlab study study.toml"],

@@ -15,6 +15,7 @@ from aqmlab._core import Scenario
 from aqmlab.errors import StorageError, input_error, unknown
 from aqmlab.scenario.parts import plain
 from aqmlab.scenario.settings import (
+    FORMS,
     check_form,
     each_of,
     mapping_of,
@@ -28,8 +29,11 @@ from aqmlab.study.runner import Record, finished
 if TYPE_CHECKING:
     from aqmlab.results import RunResult
 
-NO_SCENARIO = re.compile(r"^\s*\[*\s*(?:scenario|axes|hosts)\b", re.MULTILINE)
-"""A key or table that scenarios lack."""
+OTHERS = "|".join(
+    sorted(key for name, (_, keys) in FORMS.items() if name != "scenario" for key in keys)
+)
+NO_SCENARIO = re.compile(rf"^\s*\[*\s*(?:{OTHERS})\b", re.MULTILINE)
+"""A key or table of the files of other commands; scenarios lack most."""
 
 
 def run(
