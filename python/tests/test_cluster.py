@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import json
 import multiprocessing
@@ -339,6 +340,27 @@ def test_ctrl_c_keeps_what_is_done_and_a_killed_worker_costs_its_batches_only(
     assert json.loads(stdout)["computed"] == 3600 - before
     package.Study(study).run(tmp_path / "here")
     assert table_bytes(out) == table_bytes(tmp_path / "here")
+
+
+@dask
+def test_ctrl_c_while_connecting_leaves_nothing_to_wait_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The destructor of dask's client waits 20 s for a scheduler that never answered."""
+    closed = []
+
+    class Interrupted:
+        def __init__(self, *_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        def __del__(self) -> None:
+            closed.append(self)
+
+    monkeypatch.setattr(importlib.import_module("distributed"), "Client", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cluster_module.workers("tcp://127.0.0.1:1")
+    gc.collect()
+    assert not closed
 
 
 @dask

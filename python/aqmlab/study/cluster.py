@@ -101,8 +101,10 @@ def _client(address: str, key: str) -> Iterator[Any]:
         distributed = libraries.distributed
     except ImportError as error:
         raise ClusterError(EXTRA) from error
+    # Its destructor would close it once more, and wait for it where connecting was interrupted.
+    kind = type("Client", (distributed.Client,), {"__del__": lambda _: None})
     try:
-        client = distributed.Client(address, timeout=TIMEOUT_SECONDS, set_as_default=False)
+        client = kind(address, timeout=TIMEOUT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         problem = f"there is no scheduler at {address} ({str(error) or type(error).__name__})"
         raise ClusterError(problem) from error
