@@ -130,6 +130,11 @@ def test_little_memory(study: Path, kilobytes: int) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_too_little_memory_for_pictures(study: Path) -> None:
+    done = shell("ulimit -v 8000000; aqmlab explain codel --chart codel.svg", study.parent)
+    assert_refused(done, "codel.svg: the process that draws failed", "(ulimit -v)", status=1)
+
+
 @pytest.mark.parametrize("setting", ["POLARS_MAX_THREADS=0", "SOURCE_DATE_EPOCH=x"])
 def test_environments_that_libraries_refuse(study: Path, setting: str) -> None:
     done = shell(f"{setting} aqmlab study study.toml --json --out out", study.parent)

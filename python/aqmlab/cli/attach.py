@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 from aqmlab.cli import options
@@ -63,8 +62,6 @@ def attach(
     if (pid is None) == (interface is None):
         problem = "expected one of --pid and --interface"
         raise input_error(problem, hint="--pid 4711 or --interface eth0")
-    if for_ is not None and math.isnan(for_):
-        raise input_error("expected a number of seconds", key="--for", given="nan")
     given = {"rate": rate, "delay": delay, "queue": queue, "loss": loss}
     common = {key: text for key, text in given.items() if text is not None}
     settings = settings_of_real_packets(set_, seed, out)

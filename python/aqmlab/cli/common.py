@@ -331,6 +331,8 @@ def check_chart(path: Path, option: str) -> None:
 
 def save_chart(figure: Figure, path: Path) -> None:
     """Writes a chart and prints its path. Raises `StorageError` if it cannot be written."""
+    from aqmlab.report.document.figure import draw_apart
+
     with stored(path, "the chart was not written"):
-        figure.save(path)
+        draw_apart({path: figure})
     console().print(f"The chart is in {path}.", soft_wrap=True)

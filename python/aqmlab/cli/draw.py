@@ -1,24 +1,22 @@
-"""Draws figures for `document.draw_all`: `python -m aqmlab.cli.draw FOLDER`."""
+"""Draws figures for `document.draw_apart`, which describes them on stdin."""
 
 from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
-from aqmlab.report.document.figure import FORMATS, Figure
+from aqmlab.report.document.figure import Figure
 
 
-def main(folder: Path) -> None:
-    """Writes the figures that stdin describes; an `OSError` is told on stdout."""
+def main() -> None:
+    """Writes the files of each figure; an `OSError` is told on stdout."""
     try:
-        for identifier, title, message, spec in json.load(sys.stdin):
-            figure = Figure(identifier, title, message, "", spec)
-            figure.save(*(folder / f"{figure.id}.{ending}" for ending in FORMATS))
+        for identifier, title, message, spec, *paths in json.load(sys.stdin):
+            Figure(identifier, title, message, "", spec).save(*paths)
     except OSError as error:
         print(json.dumps([error.errno, error.strerror, error.filename]))
         sys.exit(1)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

@@ -6,8 +6,10 @@ option, the parameter, the check that failed); the sentences are made from these
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from typer import BadParameter
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
@@ -37,11 +39,15 @@ class Command(TyperCommand):
         return params
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuses remaining words."""
+        """Refuses remaining words, and `nan`, which compares with no limit."""
         ctx.allow_extra_args = True
         left: list[str] = super().parse_args(ctx, args)
         if left:
             raise Misuse(f"too many arguments: {' '.join(left)}", ctx)
+        for param in self.get_params(ctx):
+            value = ctx.params.get(param.name)
+            if isinstance(value, float) and math.isnan(value):
+                raise BadParameter("", ctx, param)
         return left
 
 

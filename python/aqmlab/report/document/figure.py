@@ -16,7 +16,7 @@ from aqmlab.errors import input_error, stored
 from aqmlab.report.document.vega import light, table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 FORMATS = ("svg", "png", "pdf")
 PNG_SCALE = 2.0
@@ -95,16 +95,24 @@ class Figure(Form):
 
 
 def draw_all(figures: Sequence[Figure], folder: Path) -> None:
-    """Writes all figures in all formats into `folder`, which is made if it is not there.
-
-    A process of its own (`aqmlab.cli.draw`) draws them: V8 ends its process where memory is limited
-    (`ulimit -v`), instead of raising an exception. Raises `OSError` if a file cannot be written or
-    nothing could be drawn.
-    """
+    """Writes all figures in all formats into `folder`, which is made if it is not there. Raises the
+    errors of `draw_apart`."""
     folder.mkdir(parents=True, exist_ok=True)
-    order = json.dumps([[each.id, each.title, each.message, each.spec] for each in figures])
-    command = [sys.executable, "-P", "-m", "aqmlab.cli.draw", str(folder)]
-    done = subprocess.run(command, input=order, capture_output=True, text=True, check=False)
+    draw_apart({folder / f"{each.id}.{ending}": each for each in figures for ending in FORMATS})
+
+
+def draw_apart(files: Mapping[Path, Figure]) -> None:
+    """Writes each file with its picture, in a process of its own (`aqmlab.cli.draw`).
+
+    V8 ends its process where memory is limited (`ulimit -v`), instead of raising an exception.
+    Raises `OSError` if a file cannot be written or nothing could be drawn.
+    """
+    orders: dict[int, list[Any]] = {}
+    for path, each in files.items():
+        order = orders.setdefault(id(each), [each.id, each.title, each.message, each.spec])
+        order.append(str(path))
+    command, given = [sys.executable, "-P", "-m", "aqmlab.cli.draw"], json.dumps([*orders.values()])
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
     if done.returncode < 0 or (done.returncode and not done.stdout):
         cause = f"signal {-done.returncode}" if done.returncode < 0 else done.stderr[-300:]
         hint = "; is the memory of processes limited (ulimit -v)?" if done.returncode < 0 else ""
