@@ -23,7 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import special
 
-from aqmlab.stats import estimate
+from aqmlab.stats import estimate_means
 
 DATA = Path(__file__).parents[1] / "python" / "tests" / "data" / "engine_runs.parquet"
 RUNS = 3000
@@ -140,9 +140,10 @@ def coverage(series: Series, count: int, samples: int, seed: int = 1) -> Coverag
     rng = np.random.default_rng([seed, count])
     truth, spread = float(series.values.mean()), float(series.values.std())
     lengths, covered, reasons = [], [], []
-    for _ in range(samples):
-        own = series.values[rng.choice(series.values.size, count, replace=False)]
-        found = estimate(own, bounds=series.bounds, event=series.event)
+    size = series.values.size
+    drawn = [series.values[rng.choice(size, count, replace=False)] for _ in range(samples)]
+    events = [series.event] * samples
+    for found in estimate_means(drawn, bounds=series.bounds, events=events):
         if found.interval is None:
             reasons.append(found.why.lstrip("0123456789 "))
         else:

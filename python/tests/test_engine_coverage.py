@@ -7,11 +7,12 @@ judged.
 
 from itertools import combinations
 from math import inf
+from typing import Any
 
 import numpy as np
 import pytest
 
-from aqmlab.stats import Contest, compare, estimate
+from aqmlab.stats import Contest, compare, estimate, estimate_means
 from tools.engine_coverage import COUNTS, DATA, KEPT, RUNS, WORLDS, Series, coverage, read
 
 SAMPLES = 700
@@ -121,6 +122,19 @@ def test_counts_with_many_equal_values_have_an_interval(count: int) -> None:
     given = [1.0 in each for each in samples if each]
     assert len(given) > 0.95 * SAMPLES
     assert 0.93 - 3 * error(0.93, SAMPLES) <= np.mean(given) <= 0.97 + 3 * error(0.97, SAMPLES)
+
+
+@pytest.mark.parametrize("how", [{}, {"bounds": (0.0, 1.0)}, {"looked": True}])
+def test_means_at_once_are_the_estimates_of_each(how: Any) -> None:
+    rng = np.random.default_rng(1)
+    samples = [rng.exponential(size=count) for count in (0, 1, 4, 10, 5, 10, 20)]
+    samples += [np.full(10, 0.3), np.array([1.0, np.nan] * 5), np.array([1.0, np.inf] * 5)]
+    events = np.linspace(0.0, 3.0, len(samples)).tolist()
+    each = [estimate(own, event=event, **how) for own, event in zip(samples, events, strict=True)]
+    assert [repr(one) for one in estimate_means(samples, events=events, **how)] == [
+        *map(repr, each)
+    ]
+    assert sum(one.interval is not None for one in each) >= 3
 
 
 def test_one_or_two_values_decide_no_interval() -> None:

@@ -94,7 +94,7 @@ impl<K: Kind + ?Sized> Config<K> {
 
 fn unknown<K: Kind + ?Sized>(name: &str, more: &dyn Lookup<K>) -> Error {
     let presets = K::PRESETS.iter().map(|preset| preset.name);
-    let kinds = K::BUILT_IN.iter().flat_map(|known| (known.dialects)()).map(|it| it.kind);
+    let kinds = K::built_in().iter().flat_map(|known| (known.dialects)()).map(|it| it.kind);
     let names = K::NAMES.iter().copied().chain(presets).chain(more.names()).chain(kinds);
     let names: Vec<&str> = names.collect();
     let error = Error::unknown(K::WHAT, name, names);
@@ -149,15 +149,18 @@ macro_rules! catalogue {
             const PRESETS: &'static [$crate::Preset] = $presets;
             const NAMES: &'static [&'static str] =
                 &[$( <$module::$Params as $crate::Component>::NAME ),+];
-            const BUILT_IN: &'static [$crate::BuiltIn<Self>] = &[$( $crate::BuiltIn {
-                name: <$module::$Params as $crate::Component>::NAME,
-                summary: <$module::$Params as $crate::Component>::SUMMARY,
-                params: <$module::$Params as $crate::Params>::specs,
-                dialects: <$module::$Params as $crate::Params>::dialects,
-                default: || $crate::__alloc::boxed::Box::new($module::$Params::default()),
-                has: |params| params.is::<$module::$Params>(),
-            } ),+];
 
+            fn built_in() -> &'static [$crate::BuiltIn<Self>] {
+                static LIST: &[$crate::BuiltIn<dyn $Kind>] = &[$( $crate::BuiltIn {
+                    name: <$module::$Params as $crate::Component>::NAME,
+                    summary: <$module::$Params as $crate::Component>::SUMMARY,
+                    params: <$module::$Params as $crate::Params>::specs,
+                    dialects: <$module::$Params as $crate::Params>::dialects,
+                    default: || $crate::__alloc::boxed::Box::new($module::$Params::default()),
+                    has: |params| params.is::<$module::$Params>(),
+                } ),+];
+                LIST
+            }
             fn boxed_clone(&self) -> $crate::__alloc::boxed::Box<Self> {
                 self.clone_box()
             }

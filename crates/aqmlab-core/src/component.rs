@@ -88,7 +88,7 @@ pub struct BuiltIn<K: ?Sized + 'static> {
 impl<K: Kind + ?Sized> BuiltIn<K> {
     /// Returns the component of this name.
     pub(crate) fn find(name: &str) -> Option<&'static Self> {
-        K::BUILT_IN.iter().find(|known| known.name == name)
+        K::built_in().iter().find(|known| known.name == name)
     }
 }
 
@@ -125,13 +125,14 @@ pub trait Kind: AnyComponent {
     const EXAMPLE: &'static str;
     /// Name of the default component.
     const DEFAULT: &'static str;
-    /// The built-in components.
-    const BUILT_IN: &'static [BuiltIn<Self>];
     /// Names of the built-in components.
     const NAMES: &'static [&'static str];
     /// Names for sets of parameters.
     const PRESETS: &'static [Preset];
 
+    /// Returns the built-in components. A function of the crate that declares them: a constant would
+    /// compile them all again in every crate that reads one.
+    fn built_in() -> &'static [BuiltIn<Self>];
     /// Returns a copy.
     fn boxed_clone(&self) -> Box<Self>;
     /// Returns the component for comparisons of its type.
@@ -141,7 +142,7 @@ pub trait Kind: AnyComponent {
 
     /// True if the component is built in.
     fn is_built_in(&self) -> bool {
-        Self::BUILT_IN.iter().any(|known| (known.has)(self.as_any()))
+        Self::built_in().iter().any(|known| (known.has)(self.as_any()))
     }
 }
 
@@ -213,7 +214,7 @@ impl<K: Kind + ?Sized> Config<K> {
     pub(crate) fn built_in(name: &str) -> Option<Self> {
         let plain = |c: char| if c == '-' { '_' } else { c };
         let is_named = |known: &str| known.chars().map(plain).eq(name.chars().map(plain));
-        if let Some(known) = K::BUILT_IN.iter().find(|known| is_named(known.name)) {
+        if let Some(known) = K::built_in().iter().find(|known| is_named(known.name)) {
             return Some(Config((known.default)()));
         }
         let preset = K::PRESETS.iter().find(|preset| is_named(preset.name))?;
@@ -231,7 +232,7 @@ impl<K: Kind + ?Sized> Config<K> {
             summary: known.summary,
             params: (known.params)(),
         };
-        K::BUILT_IN.iter().map(entry).collect()
+        K::built_in().iter().map(entry).collect()
     }
 
     /// All parameters with their values, in order.

@@ -13,7 +13,7 @@ from aqmlab.metrics import Shown
 from aqmlab.metrics.samples import Floats
 from aqmlab.report.document.colours import FEWEST_ORDERED
 from aqmlab.scenario.quantity import numbers
-from aqmlab.stats import Statistic, estimate
+from aqmlab.stats import Statistic, estimate_means
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult
@@ -104,16 +104,11 @@ def estimates(
     """The mean of each point that has values, with its interval or the reason for its absence; only
     of `points` if given."""
     values = by_point(result, measure, points)
-    if result.info.replications == 1:
-        alone = estimate([0.0]).why
-        return {
-            point: Statistic(float(own[0]), None, "", alone, 1) for point, own in values.items()
-        }
-    looked = result.info.precision is not None
-    return {
-        point: estimate(own, bounds=measure.bounds, looked=looked, event=measure.event(point))
-        for point, own in values.items()
-    }
+    looked, events = result.info.precision is not None, [measure.event(point) for point in values]
+    found = estimate_means(
+        list(values.values()), bounds=measure.bounds, looked=looked, events=events
+    )
+    return dict(zip(values, found, strict=True))
 
 
 def by_point(

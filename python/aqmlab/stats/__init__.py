@@ -28,6 +28,7 @@ from aqmlab.stats.intervals import Interval as Interval
 from aqmlab.stats.intervals import Samples as Samples
 from aqmlab.stats.intervals import Statistic as Statistic
 from aqmlab.stats.intervals import estimate as estimate
+from aqmlab.stats.intervals import estimate_means as estimate_means
 from aqmlab.stats.intervals import interval as interval
 from aqmlab.stats.intervals import is_constant as is_constant
 from aqmlab.stats.intervals import limits as limits

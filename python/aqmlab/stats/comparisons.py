@@ -183,6 +183,7 @@ class _Test:
         self.contest = contest
         self.why = ""
         self.chance = 1.0
+        self.pairs: dict[tuple[int, int], tuple[float, float]] = {}
         samples = {name: np.asarray(v, dtype=float) for name, v in contest.samples.items()}
         sign = -1.0 if contest.direction == MORE else 1.0
         means = dict(zip(samples, _means(list(samples.values())), strict=True))
@@ -234,6 +235,11 @@ class _Test:
 
     def alone(self, one: int, two: int) -> tuple[float, float]:
         """Standard error of the difference and its degrees of freedom, from the pair alone."""
+        if (one, two) not in self.pairs:
+            self.pairs[one, two] = self._alone(one, two)
+        return self.pairs[one, two]
+
+    def _alone(self, one: int, two: int) -> tuple[float, float]:
         a, b = self.samples[one], self.samples[two]
         if self.contest.paired:
             return float((a - b).std(ddof=1)) / a.size**0.5, float(a.size - 1)

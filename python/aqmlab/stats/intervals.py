@@ -23,11 +23,12 @@ is here was chosen by simulation and on runs of the engine (docs/statistics.md h
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import inf
+from math import inf, nan
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +39,7 @@ from aqmlab.metrics.samples import Floats, Histograms, quantile, weighted_quanti
 
 LEVEL = 0.95
 """Default level of intervals."""
+INFINITE = "a value is infinite"
 FEWEST = 5
 """Fewest values of an interval: fewer show no shape of the distribution."""
 GRID = 256
@@ -157,31 +159,37 @@ def estimate(
     event: float = 0.0,
 ) -> Statistic:
     """Returns `interval` with the value, its method, and the reason for a missing interval."""
-    if not 0.5 <= level < 1:
-        raise input_error("expected a level from 0.5 to below 1", key="level", given=level)
-    if looked or bounds != UNBOUNDED:
-        used = after_looks(level) if looked else level
-        found = estimate(samples, statistic, used, event=event)
-        if found.interval is None:
-            return found
-        return replace(found, interval=replace(found.interval.inside(bounds), level=level))
     share = _share(statistic)
+    used = _used(level, looked=looked)
     if isinstance(samples, Histograms) or _is_nested(samples):
-        pool = _Pool.of(samples)
-        return _of_pool(pool, statistic, share, level)
+        return _inside(_of_pool(_Pool.of(samples), statistic, share, used), bounds, level)
     data = np.asarray(samples, dtype=np.float64).ravel()
     data = data[~np.isnan(data)]
-    if not data.size:
-        return _none(float("nan"), "there are no values", 0)
-    if np.isinf(data).any():
-        ends = {"mean": float(data.mean()), "max": float(data.max())}
-        value = ends[statistic] if statistic in ends else _quantile(np.sort(data), share)
-        return _none(value, "a value is infinite", data.size)
-    if statistic == "max":
-        return _largest(float(data.max()), data.size)
-    if statistic == "mean":
-        return _of_mean(data, float(data.mean()), level, event)
-    return _of_quantile(np.sort(data), share, level)
+    if statistic == "mean" or not data.size:
+        [found] = _of_means([data], used, [event])
+    elif np.isinf(data).any():
+        value = float(data.max()) if statistic == "max" else _quantile(np.sort(data), share)
+        found = _none(value, INFINITE, data.size)
+    elif statistic == "max":
+        found = _largest(float(data.max()), data.size)
+    else:
+        found = _of_quantile(np.sort(data), share, used)
+    return _inside(found, bounds, level)
+
+
+def estimate_means(
+    samples: Sequence[Floats],
+    level: float = LEVEL,
+    *,
+    bounds: Bounds = UNBOUNDED,
+    looked: bool = False,
+    events: Sequence[float],
+) -> list[Statistic]:
+    """Returns `estimate` of the mean of each sample, with its own of `events`; at once, which takes
+    a sixth of the time. Raises `InputError` for another level."""
+    used = _used(level, looked=looked)
+    rows = [row[~np.isnan(row)] for row in samples]
+    return [_inside(found, bounds, level) for found in _of_means(rows, used, events)]
 
 
 def after_looks(level: float) -> float:
@@ -190,9 +198,22 @@ def after_looks(level: float) -> float:
     return 1 - LOOKED * (1 - level)
 
 
+def _used(level: float, *, looked: bool) -> float:
+    if not 0.5 <= level < 1:
+        raise input_error("expected a level from 0.5 to below 1", key="level", given=level)
+    return after_looks(level) if looked else level
+
+
+def _inside(found: Statistic, bounds: Bounds, level: float) -> Statistic:
+    """The estimate with the part of its interval within the bounds, and the level it promises."""
+    if found.interval is None or (found.interval.level == level and bounds == UNBOUNDED):
+        return found
+    return replace(found, interval=replace(found.interval.inside(bounds), level=level))
+
+
 def _share(statistic: str) -> float:
     if statistic in ("mean", "max"):
-        return float("nan")
+        return nan
     share = 0.5 if statistic == "median" else -1.0
     if statistic.startswith("p"):
         with suppress(ValueError):
@@ -219,25 +240,44 @@ def _largest(value: float, count: int) -> Statistic:
 
 
 def _too_few(count: int) -> str:
+    """Why so few values have no interval; empty if they may have one."""
+    if count == 0:
+        return "there are no values"
     if count == 1:
         return "one replication does not show the spread"
-    return f"{count} values are too few: an interval needs {FEWEST}"
+    return "" if count >= FEWEST else f"{count} values are too few: an interval needs {FEWEST}"
 
 
 # Means.
 
 
-def _of_mean(data: Floats, value: float, level: float, event: float = 0.0) -> Statistic:
-    """Returns the interval of the mean of `data`, around `value`."""
-    count = data.size
-    if count < FEWEST:
-        return _none(value, _too_few(count), count)
-    low, high = (float(end[0]) for end in limits(data[None, :], 1 - level))
-    if why := _hidden(data, (high - low) / 2, event):
-        return _none(value, why, count)
-    mean = float(data.mean())
-    ends = Interval(value - (mean - low), value + (high - mean), level)
-    return Statistic(value, ends, MEAN_METHOD, "", count)
+def _of_means(
+    samples: Sequence[Floats],
+    level: float,
+    events: Sequence[float],
+    values: Sequence[float] | None = None,
+) -> list[Statistic]:
+    """Returns the mean of each sample with its interval; around `values` if given."""
+    found, groups = {}, defaultdict(list)
+    for place, data in enumerate(samples):
+        groups[data.size].append(place)
+    for count, places in groups.items():
+        rows = np.array([samples[place] for place in places])
+        means = rows.mean(axis=1).tolist() if count else [nan] * len(places)
+        finite, few = np.isfinite(rows).all(axis=1), _too_few(count)
+        within = (
+            limits(np.where(finite[:, None], rows, 0.0), 1 - level) if not few else (rows, rows)
+        )
+        each = zip(places, rows, means, finite.tolist(), *within, strict=True)
+        for place, data, mean, is_finite, low, high in each:
+            value = values[place] if values else mean
+            why = few if is_finite else INFINITE
+            if why := why or _hidden(data, float(high - low) / 2, events[place]):
+                found[place] = _none(value, why, count)
+            else:
+                ends = Interval(value - (mean - float(low)), value + (float(high) - mean), level)
+                found[place] = Statistic(value, ends, MEAN_METHOD, "", count)
+    return [found[place] for place in range(len(samples))]
 
 
 def _hidden(data: Floats, half: float, event: float) -> str:
@@ -254,7 +294,7 @@ def _hidden(data: Floats, half: float, event: float) -> str:
     count = data.size
     if is_constant(data):
         return f"all {count} runs gave the same value"
-    equal = int(np.unique(data, return_counts=True)[1].max())
+    equal = max(Counter(data.tolist()).values())
     if count - equal < FEWEST_APART:
         return f"{equal} of {count} runs gave the same value: the others decide the mean"
     if event == inf:
@@ -458,14 +498,15 @@ class _Pool:
 def _of_pool(pool: _Pool, statistic: str, share: float, level: float) -> Statistic:
     count = pool.replications
     if not pool.values.size:
-        return _none(float("nan"), "there are no values", count)
+        return _none(nan, "there are no values", count)
     if statistic == "max":
         return _largest(float(pool.values[-1]), count)
     sizes = pool.sizes()
     if statistic == "mean":
         value = float(pool.values @ pool.counts / sizes.sum())
         sums = np.bincount(pool.labels, pool.values * pool.counts, count)
-        return _of_mean(value + (sums - value * sizes) / sizes.mean(), value, level)
+        data = value + (sums - value * sizes) / sizes.mean()
+        return _of_means([data], level, [0.0], [value])[0]
     value = weighted_quantile(pool.values, pool.counts.astype(np.int64), share)
     if count < FEWEST:
         return _none(value, _too_few(count), count)

@@ -56,7 +56,7 @@ fn dialects_of<K: Kind + ?Sized>(config: &Config<K>) -> &'static [Dialect] {
 
 /// Returns the entry that a name of a dialect stands for, with what that implies.
 fn of_kind<K: Kind + ?Sized>(kind: &str) -> Option<Candidate<K>> {
-    K::BUILT_IN.iter().find_map(|known| {
+    K::built_in().iter().find_map(|known| {
         let dialect = (known.dialects)().iter().find(|dialect| dialect.kind == kind)?;
         Some((implied(known, dialect), Some(dialect)))
     })
