@@ -337,8 +337,8 @@ def test_flows_meet_where_a_hash_alone_chooses_the_queue() -> None:
     }
     of = {each.title: each for each in measures_of(aqmlab.study(study))}
     changed = [of["bulk: Jain's index"].event(point) for point in range(6)]
-    assert changed == pytest.approx([0, 0, 1.5**2 / 2.5 - 1, 9**2 / 85 - 1, 0, 0])
-    assert [of["call: MOS"].event(point) for point in range(6)] == [0, 0, -3.5, -3.5, 0, 0]
+    assert changed == pytest.approx([0, 0, 1 - 1.5**2 / 2.5, 1 - 9**2 / 85, 0, 0])
+    assert [of["call: MOS"].event(point) for point in range(6)] == [0, 0, 3.5, 3.5, 0, 0]
     assert of["call: one-way delay, p95"].event(2) == pytest.approx(100)
 
 

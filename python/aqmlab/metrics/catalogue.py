@@ -32,9 +32,9 @@ DRAINED = 0.1
 """The time that CoDel allows a queue to drain, in seconds (RFC 8289, section 4.3)."""
 
 
-def _shared(change: float) -> Event:
+def _shared(cost: float) -> Event:
     """The event of a packet that meets a download in its queue where a hash chooses the queue."""
-    return lambda scenario, _: change if may_meet(scenario) else 0.0
+    return lambda scenario, _: cost if may_meet(scenario) else 0.0
 
 
 def _of(compute: Compute, title: str, direction: int, *needs: str, **more: Any) -> dict[str, Any]:
@@ -208,7 +208,7 @@ METRICS = (
            "`r_factor`, `lost` and `late`.", "table `scores`: `mos` (workload `voip`)",
            "ITU-T G.107",
            **_score("mos", "MOS", MORE, 1, "of 1 to 4.5"), least=1.0, most=4.5,
-           event=_shared(-3.5)),
+           event=_shared(3.5)),
     Metric("stalls", "application", "number", "Rebuffering events of a player; `stalled`: share "
            "of the time; their lengths: times `stall`; time to the first picture: times `join`. A "
            "player that never starts has none.",

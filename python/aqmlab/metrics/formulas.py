@@ -131,7 +131,7 @@ def may_meet(scenario: Facts) -> bool:
 
 
 def unequal(scenario: Facts, group: str) -> float:
-    """Change of Jain's index when flows meet in one of the queues that share a link: two of n
+    """Fall of Jain's index when flows meet in one of the queues that share a link: two of n
     flows have half the rate of the others; or one has, as it meets a flow of another group."""
     if not may_meet(scenario):
         return 0.0
@@ -140,8 +140,8 @@ def unequal(scenario: Facts, group: str) -> float:
     count = sum(int(each["count"]) for each in groups)
     if count < 2:
         return 0.0
-    among = (count - 1) ** 2 / count / (count - 1.5) - 1
-    return min(among, (count - 0.5) ** 2 / count / (count - 0.75) - 1)
+    among = 1 - (count - 1) ** 2 / count / (count - 1.5)
+    return max(among, 1 - (count - 0.5) ** 2 / count / (count - 0.75))
 
 
 def is_endless(group: Facts) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
-from math import copysign, inf
 from typing import TYPE_CHECKING, Any, Literal
 
 from aqmlab.errors import CustomError, failed, input_error, unknown
@@ -84,9 +83,9 @@ class Metric:
     """Bounds in `unit`; intervals do not go beyond. The default of `most` is 1 for shares, else
     infinite."""
     event: float | Callable[[Facts, str], float] = 0.0
-    """How much one rare event can change an observation, in `unit`, negative where it lowers it: a
-    lost SYN, a call that meets another flow in its queue. No interval of few runs excludes it. A
-    function of scenario and subject where it depends on them."""
+    """How much one rare event can change an observation, in `unit`: a lost SYN, a call that meets
+    another flow in its queue. No interval of few runs excludes it. A function of scenario and
+    subject where it depends on them."""
     observations: str = ""
     """The quantity of the table `times` whose statistic in a run it is."""
 
@@ -118,7 +117,7 @@ class Metric:
         share = SHARES.get(statistic, 1.0)
         if share == 0.5:
             return 0.0 if count >= FEWEST else event
-        return event if (1 - share) * count >= 1 - 1e-9 else copysign(inf, event)
+        return event if (1 - share) * count >= 1 - 1e-9 else float("inf")
 
     def values(self, runs: Runs, statistic: str = "") -> pl.DataFrame:
         """`run`, `subject`, `value` in `unit`; runs and subjects without a value have no row.

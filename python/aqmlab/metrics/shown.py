@@ -204,7 +204,7 @@ def _first(runs: Runs, table: str, group: str) -> Iterator[Shown]:
 def _telling(runs: Runs, metric: Metric, group: str) -> str:
     """The metric's first statistic that is not the largest of a few values in each run."""
     for statistic in metric.statistics:
-        if abs(event_of(runs, metric, statistic, group)(0)) < float("inf"):
+        if event_of(runs, metric, statistic, group)(0) < float("inf"):
             return statistic
     return metric.statistics[0] if metric.statistics else ""
 

@@ -213,7 +213,7 @@ class _Test:
             return f"not tested: all replications of {' and '.join(copies)} are identical"
         if all(np.ptp(each) == 0 for each in self.samples):
             return "not tested: all runs of a label have the same value"
-        if abs(self.contest.event) == inf:
+        if self.contest.event == inf:
             return "not tested: rare events decide the largest of the few values of each run"
         return ""
 
@@ -222,10 +222,10 @@ class _Test:
         self.variance, self.freedom = pooled_variance(self.samples, paired=self.contest.paired)
         # Of samples of different sizes: Kramer's harmonic mean is taken for each pair.
         self.sizes = [each.size for each in self.samples]
-        self.event = UNSEEN * abs(self.contest.event) / min(self.sizes)
+        self.event = UNSEEN * self.contest.event / min(self.sizes)
         self.more = _more_used(min(self.sizes))
         groups = [self.samples] if len(set(self.sizes)) == 1 else [[one] for one in self.samples]
-        parts = [tail_parts(np.array(rows), self.contest.event, LEAST) for rows in groups]
+        parts = [tail_parts(np.array(rows), LEAST) for rows in groups]
         _, self.errors, self.below, self.above = map(np.concatenate, zip(*parts, strict=True))
 
     def pooled(self, one: int, two: int) -> float:

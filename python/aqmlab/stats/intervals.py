@@ -65,10 +65,6 @@ LOOKED = 0.5
 sooner where the values happen to lie close together, and then it misses more often. Simulated,
 the coverage is 93 to 98 % then; with all of it 90 to 95 %."""
 
-BY_CHANCE = 0.3
-"""Factor of the skewness of samples that are skewed away from what rare events do to the measure:
-by chance, then. Found on runs of the engine (docs/statistics.md)."""
-
 FEWEST_APART = 3
 """Fewest values that differ from the most frequent one: fewer decide the mean."""
 
@@ -146,9 +142,9 @@ def interval(
     `Histograms`), one a replication, whose values are pooled. `statistic` is "mean", "median",
     "p95" (or another "pNN") or "max". `bounds` are those of the quantity: (0, 1) of a share.
     `looked` says that values were added until the interval was short enough. `event` is by how
-    much one rare event (a lost SYN) may change a value, negative where it lowers it: no interval
-    is shorter than what such an event in one of the runs would do to the mean. Raises `InputError`
-    for another statistic or level.
+    much one rare event (a lost SYN) may change a value: no interval is shorter than what such an
+    event in one of the runs would do to the mean. Raises `InputError` for another statistic or
+    level.
     """
     return estimate(samples, statistic, level, bounds=bounds, looked=looked, event=event).interval
 
@@ -269,10 +265,9 @@ def _of_means(
         rows = np.array([samples[place] for place in places])
         means = rows.mean(axis=1).tolist() if count else [nan] * len(places)
         finite, few = np.isfinite(rows).all(axis=1), _too_few(count)
-        within = rows, rows
-        if not few:
-            own = np.array([events[place] for place in places])
-            within = limits(np.where(finite[:, None], rows, 0.0), 1 - level, own)
+        within = (
+            limits(np.where(finite[:, None], rows, 0.0), 1 - level) if not few else (rows, rows)
+        )
         each = zip(places, rows, means, finite.tolist(), *within, strict=True)
         for place, data, mean, is_finite, low, high in each:
             value = values[place] if values else mean
@@ -302,9 +297,9 @@ def _hidden(data: Floats, half: float, event: float) -> str:
     equal = max(Counter(data.tolist()).values())
     if count - equal < FEWEST_APART:
         return f"{equal} of {count} runs gave the same value: the others decide the mean"
-    if abs(event) == inf:
+    if event == inf:
         return "the largest of the few values of each run: rare events decide it"
-    if half * count < abs(event):
+    if half * count < event:
         events = "a rare event (a lost SYN, flows that meet in one queue)"
         return f"{count} runs are too few: {events} may be in none of them"
     return ""
@@ -315,27 +310,23 @@ def is_constant(data: Floats) -> bool:
     return bool(np.ptp(data) <= 1e-12 * np.abs(data).max(initial=0.0))
 
 
-def limits(rows: Floats, alpha: ArrayLike, events: ArrayLike = 0.0) -> tuple[Floats, Floats]:
+def limits(rows: Floats, alpha: ArrayLike) -> tuple[Floats, Floats]:
     """Limits of the mean of each row of shape (samples, values) by Student's t, the tails shared
-    out by the skewness; `alpha` and `events` are numbers, or one for each row."""
-    mean, error, below, above = t_intervals(rows, alpha, events)
+    out by the skewness; `alpha` is a number, or one for each row."""
+    mean, error, below, above = t_intervals(rows, alpha)
     return mean - below * error, mean + above * error
 
 
-def t_intervals(
-    rows: Floats, alpha: ArrayLike, events: ArrayLike = 0.0
-) -> tuple[Floats, Floats, Floats, Floats]:
+def t_intervals(rows: Floats, alpha: ArrayLike) -> tuple[Floats, Floats, Floats, Floats]:
     """The mean of each row, its standard error, and how many of these the interval of `limits`
     reaches below and above it."""
     count = rows.shape[1]
-    mean, error, below, above = tail_parts(rows, events)
+    mean, error, below, above = tail_parts(rows)
     level = np.asarray(alpha, dtype=np.float64)
     return mean, error, *(-special.stdtrit(count - 1, level * part) for part in (below, above))
 
 
-def tail_parts(
-    rows: Floats, events: ArrayLike = 0.0, least: int = 0
-) -> tuple[Floats, Floats, Floats, Floats]:
+def tail_parts(rows: Floats, least: int = 0) -> tuple[Floats, Floats, Floats, Floats]:
     """The mean of each row, its standard error, and which parts of 1 - level are the chances that
     the true mean lies below its interval, and above; as of `least` values if there are fewer."""
     count = rows.shape[1]
@@ -345,7 +336,6 @@ def tail_parts(
     varies = variance > (1e-12 * np.maximum(np.abs(mean), np.abs(rows).max(axis=1))) ** 2
     scale = np.where(varies, variance, 1.0)
     skewness = (apart * apart * apart).sum(axis=1) / count / scale**1.5
-    skewness = np.where(skewness * np.sign(events) < 0, BY_CHANCE * skewness, skewness)
     long, short = split(max(count, least), np.abs(skewness))
     even = two_clusters(rows, mean, variance)
     long, short = np.where(even, 0.5, long), np.where(even, 0.5, short)
