@@ -141,7 +141,11 @@ fn read_with_queues(
     of_queues: Vec<(Override<'_>, Option<String>)>,
     outside: Outside<'_>,
 ) -> Result<Scenario> {
-    let run: RunParams = read_params(table, TOP_KEYS)?;
+    let run: RunParams =
+        read_params(table, TOP_KEYS).map_err(|error| match error.key.as_str() {
+            "bottleneck" => error.hint("the name of one of `links`"),
+            _ => error,
+        })?;
     let mut links = read_links(table, run.duration, outside)?;
     let bottleneck = read_bottleneck(table, &run, &links)?;
     if !of_queues.is_empty() {
@@ -221,7 +225,7 @@ fn ending_group(flows: &[FlowGroup], name: &str) -> Result<u32> {
 fn named_tables<'a>(table: &'a Table, key: &str, example: &str) -> Result<&'a Table> {
     let missing = || Error::new(format!("no {key}: at least one is needed")).hint(example);
     let tables = table.get(key).ok_or_else(missing)?;
-    let tables = tables.as_table().map_err(|error| error.at(key))?;
+    let tables = tables.as_table().map_err(|error| error.hint(example).at(key))?;
     if tables.is_empty() { Err(missing().at(key)) } else { Ok(tables) }
 }
 
