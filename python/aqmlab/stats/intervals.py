@@ -265,17 +265,18 @@ def _of_means(
         rows = np.array([samples[place] for place in places])
         means = rows.mean(axis=1).tolist() if count else [nan] * len(places)
         finite, few = np.isfinite(rows).all(axis=1), _too_few(count)
-        within = (
-            limits(np.where(finite[:, None], rows, 0.0), 1 - level) if not few else (rows, rows)
-        )
-        each = zip(places, rows, means, finite.tolist(), *within, strict=True)
+        lows, highs = means, means
+        if not few:
+            within = limits(np.where(finite[:, None], rows, 0.0), 1 - level)
+            lows, highs = (ends.tolist() for ends in within)
+        each = zip(places, rows, means, finite.tolist(), lows, highs, strict=True)
         for place, data, mean, is_finite, low, high in each:
             value = values[place] if values else mean
             why = few if is_finite else INFINITE
-            if why := why or _hidden(data, float(high - low) / 2, events[place]):
+            if why := why or _hidden(data, (high - low) / 2, events[place]):
                 found[place] = _none(value, why, count)
             else:
-                ends = Interval(value - (mean - float(low)), value + (float(high) - mean), level)
+                ends = Interval(value - (mean - low), value + (high - mean), level)
                 found[place] = Statistic(value, ends, MEAN_METHOD, "", count)
     return [found[place] for place in range(len(samples))]
 
