@@ -9,7 +9,7 @@ from aqmlab.report.document.figure import Figure
 
 
 def main() -> None:
-    """Writes the files of each figure; an `OSError` is told on stdout."""
+    """Writes the files of each figure; an `OSError` is written to stdout."""
     try:
         for identifier, title, message, spec, *paths in json.load(sys.stdin):
             Figure(identifier, title, message, "", spec).save(*paths)
