@@ -36,6 +36,11 @@ def test_a_run_loads_tables_and_nothing_for_charts() -> None:
     assert loaded(("typer", "polars", "numpy"), ["--version"]) == ["typer"]
 
 
+def test_the_results_of_a_run_load_nothing_for_intervals(scenario: Path, tmp_path: Path) -> None:
+    run = ["run", str(scenario), "--set", "duration=1s", "--out", str(tmp_path / "out")]
+    assert loaded(("polars", "scipy", "vl_convert"), run) == ["polars"]
+
+
 def test_the_package_loads_with_its_first_use() -> None:
     program = f"import sys, aqmlab; print(*({{*{TABLES}, 'aqmlab._core'}} & set(sys.modules)))"
     done = run_program([sys.executable, "-c", program])

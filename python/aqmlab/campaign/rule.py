@@ -33,8 +33,8 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
-from scipy import special
 
+from aqmlab import libraries
 from aqmlab.metrics import scale, with_unit
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.numbers import finite
@@ -144,7 +144,7 @@ def mean_interval(values: Floats) -> Interval:
 
 def _student(replications: int, many: int) -> float:
     """Half length of the interval of one of `many` numbers without skewness, in standard errors."""
-    return float(special.stdtrit(replications - 1, 1 - (1 - LEVEL) / 2 / many))
+    return float(libraries.special.stdtrit(replications - 1, 1 - (1 - LEVEL) / 2 / many))
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from scipy import special
 
+from aqmlab import libraries
 from aqmlab.metrics import Shown, headlines
 from aqmlab.metrics.registry import NEITHER
 from aqmlab.metrics.samples import Floats
@@ -143,9 +143,9 @@ def replications_for(spread: float, difference: float) -> int:
         shift = difference / spread * count**0.5
         # scipy's function may be NaN there, and the normal value hardly matters beside the shift.
         if shift > LARGE_SHIFT:
-            missed = float(special.chdtrc(count - 1, (count - 1) * (shift / limit) ** 2))
+            missed = float(libraries.special.chdtrc(count - 1, (count - 1) * (shift / limit) ** 2))
         else:
-            missed = float(special.nctdtr(count - 1, shift, limit))
+            missed = float(libraries.special.nctdtr(count - 1, shift, limit))
         low, high = (low, count) if missed <= 1 - POWER else (count, high)
     return high
 

@@ -30,8 +30,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
+from aqmlab import libraries
 from aqmlab.metrics.registry import LESS, MORE
 from aqmlab.metrics.samples import Floats
 from aqmlab.stats.intervals import LEVEL, after_looks, split, tail_parts
@@ -271,7 +271,9 @@ class _Test:
             return np.zeros(alpha.shape)
         first, second = variances / variances.sum()
         used = alpha * (1 + self.more * (1 / (first**2 + second**2) - 1))
-        limits = (-special.stdtrit(freedom, np.minimum(used * part, 0.5)) for part in parts)
+        limits = (
+            -libraries.special.stdtrit(freedom, np.minimum(used * part, 0.5)) for part in parts
+        )
         found: Floats = error * np.sqrt(first * next(limits) ** 2 + second * next(limits) ** 2)
         return found
 
@@ -322,7 +324,7 @@ def typical_reach(count: int, alpha: float) -> float:
     skewness = np.array((2 / np.pi) ** 0.5 * (6 / count) ** 0.5)  # mean of the absolute values
     used = alpha * (1 + _more_used(count))
     parts = np.array(split(max(count, LEAST), skewness))
-    limits = special.stdtrit(count - 1, np.minimum(used * parts, 0.5))
+    limits = libraries.special.stdtrit(count - 1, np.minimum(used * parts, 0.5))
     return float((limits**2).mean() ** 0.5)
 
 
@@ -375,7 +377,7 @@ def range_tail(value: float, labels: int, freedom: float) -> float:
     if not value > 0:
         return 1.0
     if labels == 2:
-        return 2 * float(special.stdtr(freedom, -value / 2**0.5))
+        return 2 * float(libraries.special.stdtr(freedom, -value / 2**0.5))
     spread, weight = _spreads(freedom)
     return min(max(float(weight @ (1 - _normal_range(value * spread, labels))), 0.0), 1.0)
 
@@ -384,7 +386,7 @@ def range_tail(value: float, labels: int, freedom: float) -> float:
 def range_quantile(alpha: float, labels: int, freedom: float) -> float:
     """The value that is exceeded with the chance `alpha`."""
     if labels == 2:
-        return -float(special.stdtrit(freedom, alpha / 2)) * 2**0.5
+        return -float(libraries.special.stdtrit(freedom, alpha / 2)) * 2**0.5
     low, high = 0.0, 8.0
     while range_tail(high, labels, freedom) > alpha and high < 1e9:
         low, high = high, 2 * high
@@ -405,7 +407,7 @@ def _spreads(freedom: float) -> tuple[Floats, Floats]:
     least = max(1 - reach, 0.0)
     s = least + (_NODES + 1) * (1 + reach - least) / 2
     half = freedom / 2
-    density = np.log(2) + half * np.log(half) - special.gammaln(half)
+    density = np.log(2) + half * np.log(half) - libraries.special.gammaln(half)
     density = density + (freedom - 1) * np.log(s) - half * s**2
     weight = np.exp(density) * _WEIGHTS
     return s, weight / weight.sum()
@@ -415,6 +417,7 @@ def _normal_range(widths: Floats, labels: int) -> Floats:
     """The chance that the range of `labels` standard normal values is at most each width."""
     z = _NODES * REACH
     density = np.exp(-0.5 * z**2) / (2 * np.pi) ** 0.5 * _WEIGHTS * REACH
-    inside = special.ndtr(z)[None, :] - special.ndtr(z[None, :] - widths[:, None])
+    below = libraries.special.ndtr
+    inside = below(z)[None, :] - below(z[None, :] - widths[:, None])
     chance: Floats = labels * (inside ** (labels - 1)) @ density
     return np.minimum(chance, 1.0)

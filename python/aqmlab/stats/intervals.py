@@ -32,8 +32,8 @@ from math import inf, nan
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
+from aqmlab import libraries
 from aqmlab.errors import input_error
 from aqmlab.metrics.samples import Floats, Histograms, quantile, weighted_quantile
 
@@ -324,7 +324,11 @@ def t_intervals(rows: Floats, alpha: ArrayLike) -> tuple[Floats, Floats, Floats,
     count = rows.shape[1]
     mean, error, below, above = tail_parts(rows)
     level = np.asarray(alpha, dtype=np.float64)
-    return mean, error, *(-special.stdtrit(count - 1, level * part) for part in (below, above))
+    return (
+        mean,
+        error,
+        *(-libraries.special.stdtrit(count - 1, level * part) for part in (below, above)),
+    )
 
 
 def tail_parts(rows: Floats, least: int = 0) -> tuple[Floats, Floats, Floats, Floats]:
@@ -429,7 +433,7 @@ def _rank(count: int, share: float, tail: float) -> tuple[int, float]:
 
     def below(rank: int) -> float:
         """The chance that the quantile is below the value of this rank (from 1)."""
-        return float(special.bdtr(rank - 1, count, share))
+        return float(libraries.special.bdtr(rank - 1, count, share))
 
     if below(1) > SLACK * tail:
         return -1, 0.0
