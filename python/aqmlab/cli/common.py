@@ -334,5 +334,5 @@ def save_chart(figure: Figure, path: Path) -> None:
     from aqmlab.report.document.figure import draw_apart
 
     with stored(path, "the chart was not written"):
-        draw_apart({path: figure})
+        draw_apart((figure, [path]))
     console().print(f"The chart is in {path}.", soft_wrap=True)

@@ -39,7 +39,6 @@ from aqmlab.metrics.samples import Floats, Histograms, quantile, weighted_quanti
 
 LEVEL = 0.95
 """Default level of intervals."""
-INFINITE = "a value is infinite"
 FEWEST = 5
 """Fewest values of an interval: fewer show no shape of the distribution."""
 GRID = 256
@@ -59,6 +58,8 @@ MEAN_METHOD = "Student's t over the replications, with the tails split by the sk
 ORDER_METHOD = "interpolated order statistics"
 POOLED_METHOD = "t-test over the replications of the shares up to each value, inverted"
 """Methods for means, for quantiles of single values and for pooled quantiles."""
+INFINITE = "a value is infinite"
+"""Why there is no interval of such values."""
 
 LOOKED = 0.5
 """Used part of 1 - level where values are added until the interval is short enough: it is so
@@ -323,12 +324,8 @@ def t_intervals(rows: Floats, alpha: ArrayLike) -> tuple[Floats, Floats, Floats,
     reaches below and above it."""
     count = rows.shape[1]
     mean, error, below, above = tail_parts(rows)
-    level = np.asarray(alpha, dtype=np.float64)
-    return (
-        mean,
-        error,
-        *(-libraries.special.stdtrit(count - 1, level * part) for part in (below, above)),
-    )
+    level, of_t = np.asarray(alpha, dtype=np.float64), libraries.special.stdtrit
+    return mean, error, *(-of_t(count - 1, level * part) for part in (below, above))
 
 
 def tail_parts(rows: Floats, least: int = 0) -> tuple[Floats, Floats, Floats, Floats]:
@@ -503,7 +500,7 @@ class _Pool:
 def _of_pool(pool: _Pool, statistic: str, share: float, level: float) -> Statistic:
     count = pool.replications
     if not pool.values.size:
-        return _none(nan, "there are no values", count)
+        return _none(nan, _too_few(0), count)
     if statistic == "max":
         return _largest(float(pool.values[-1]), count)
     sizes = pool.sizes()

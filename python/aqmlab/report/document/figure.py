@@ -16,7 +16,7 @@ from aqmlab.errors import input_error, stored
 from aqmlab.report.document.vega import light, table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 FORMATS = ("svg", "png", "pdf")
 PNG_SCALE = 2.0
@@ -98,21 +98,20 @@ def draw_all(figures: Sequence[Figure], folder: Path) -> None:
     """Writes all figures in all formats into `folder`, which is made if it is not there. Raises the
     errors of `draw_apart`."""
     folder.mkdir(parents=True, exist_ok=True)
-    draw_apart({folder / f"{each.id}.{ending}": each for each in figures for ending in FORMATS})
+    draw_apart(*((each, [folder / f"{each.id}.{end}" for end in FORMATS]) for each in figures))
 
 
-def draw_apart(files: Mapping[Path, Figure]) -> None:
-    """Writes each file with its picture, in a process of its own (`aqmlab.cli.draw`).
+def draw_apart(*orders: tuple[Figure, Sequence[Path]]) -> None:
+    """Writes each figure to its files, in a process of its own (`aqmlab.cli.draw`).
 
     V8 ends its process where memory is limited (`ulimit -v`), instead of raising an exception.
     Raises `OSError` if a file cannot be written or nothing could be drawn.
     """
-    orders: dict[int, list[Any]] = {}
-    for path, each in files.items():
-        order = orders.setdefault(id(each), [each.id, each.title, each.message, each.spec])
-        order.append(str(path))
-    command, given = [sys.executable, "-P", "-m", "aqmlab.cli.draw"], json.dumps([*orders.values()])
-    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    order = json.dumps(
+        [[each.id, each.title, each.message, each.spec, *map(str, paths)] for each, paths in orders]
+    )
+    command = [sys.executable, "-P", "-m", "aqmlab.cli.draw"]
+    done = subprocess.run(command, input=order, capture_output=True, text=True, check=False)
     if done.returncode < 0 or (done.returncode and not done.stdout):
         cause = f"signal {-done.returncode}" if done.returncode < 0 else done.stderr[-300:]
         hint = "; is the memory of processes limited (ulimit -v)?" if done.returncode < 0 else ""
